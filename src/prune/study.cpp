@@ -54,6 +54,22 @@ Matrix refitted(const Matrix& gram, const Matrix& weights, const std::vector<std
   return fitted.data.empty() ? from : fitted;
 }
 
+// A tensor's mean over everything but its last axis.
+std::vector<float> channel_means(const Walk& walk, const ir::Model& model, std::int32_t tensor) {
+  const auto channels =
+      static_cast<std::size_t>(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].shape.last());
+  std::vector<double> sums(channels, 0);
+  double rows = 0;
+  for (std::size_t s = 0; s < walk.samples(); ++s) {
+    const std::span<const float> values = walk.values(tensor, s);
+    for (std::size_t i = 0; i < values.size(); ++i) sums[i % channels] += values[i];
+    rows += static_cast<double>(values.size() / channels);
+  }
+  std::vector<float> means;
+  for (const double sum : sums) means.push_back(static_cast<float>(sum / std::max(rows, 1.0)));
+  return means;
+}
+
 // Squared error over the power around the mean, of one output over all samples.
 double relative_error(const std::vector<std::vector<std::vector<float>>>& a,
                       const std::vector<std::vector<std::vector<float>>>& b, std::size_t output) {
@@ -114,8 +130,12 @@ Result<std::unique_ptr<Study>> Study::make(ir::Model model, std::shared_ptr<cons
   }
   REEF_REQUIRE(!study->groups_.empty(),
                "nothing can be removed: no layer with constant float weights has channels that only other layers read");
+  if (options.blocks) {
+    for (Block& block : find_blocks(study->model_)) study->blocks_.push_back({std::move(block), 0, 0});
+  }
   REEF_RETURN_IF_ERROR(study->order_groups());
   REEF_RETURN_IF_ERROR(study->try_groups(cost));
+  REEF_RETURN_IF_ERROR(study->try_blocks(cost));
   study->build_ladder();
   REEF_REQUIRE(!study->ladder_.empty(), "nothing can be removed: {}",
                study->notes_.empty() ? std::string("every group is at its least size") : study->notes_.back());
@@ -161,6 +181,9 @@ Status Study::order_groups() {
       for (std::size_t c = 0; c < channels; ++c) {
         variances_[n].push_back(std::max(0.0, squares[c] / rows - sums[c] / rows * sums[c] / rows));
       }
+    }
+    for (StudiedBlock& each : blocks_) {
+      if (each.block.ops.back() == op) each.block.mean = channel_means(walk, model_, each.block.branch);
     }
     walk.forget_behind(op);
     tell("looking at layers", op + 1, count);
@@ -308,6 +331,22 @@ Status Study::try_groups(const Cost& cost) {
   return ok_status();
 }
 
+Status Study::try_blocks(const Cost& cost) {
+  REEF_ASSIGN_OR_RETURN(const double whole, cost(model_));
+  const KeptIndices all = kept_without(std::vector<std::size_t>(groups_.size(), 0));
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    ir::Model model = model_;
+    remove_block(blocks_[b].block, all, model);
+    drop_unneeded(model);
+    REEF_ASSIGN_OR_RETURN(const double error, output_error(model));
+    REEF_ASSIGN_OR_RETURN(const double left, cost(model));
+    blocks_[b].error = std::max(error, kLeastError);
+    blocks_[b].saved = whole - left;
+    tell("trying blocks", b + 1, blocks_.size());
+  }
+  return ok_status();
+}
+
 namespace {
 
 // Error and saving between the points that were tried. The error grows with the square near 0 and exponentially
@@ -354,8 +393,10 @@ void Study::build_ladder() {
       if (kept < multiple) break;
     }
   }
+  std::vector<bool> block_stays(blocks_.size(), true);
   while (true) {
     std::size_t best = groups_.size();
+    std::size_t best_block = blocks_.size();
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (places[g].next.empty()) continue;
@@ -365,30 +406,65 @@ void Study::build_ladder() {
       const double price = (error_at(trials, then) - error_at(trials, now)) / std::max(saved, 1e-12);
       if (saved > 0 && price < least) least = price, best = g;
     }
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      const double price = blocks_[b].error / std::max(blocks_[b].saved, 1e-12);
+      if (block_stays[b] && blocks_[b].saved > 0 && price < least) least = price, best_block = b;
+    }
+    if (best_block < blocks_.size()) {
+      block_stays[best_block] = false;
+      ladder_.push_back({best_block, 0, true});
+      // Nothing is left of groups that the block's own layers compute.
+      const std::vector<std::size_t>& gone = blocks_[best_block].block.ops;
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const std::vector<std::size_t>& producers = groups_[g].group.producers;
+        if (std::all_of(producers.begin(), producers.end(),
+                        [&](std::size_t n) { return std::binary_search(gone.begin(), gone.end(), layers_[n].op); })) {
+          places[g].next.clear();
+        }
+      }
+      continue;
+    }
     if (best == groups_.size()) return;
     Place& place = places[best];
     place.removed = place.next.front();
     place.next.erase(place.next.begin());
-    ladder_.push_back({best, place.removed});
+    ladder_.push_back({best, place.removed, false});
   }
 }
 
 std::vector<std::size_t> Study::removed_at(std::size_t point) const {
   std::vector<std::size_t> removed(groups_.size(), 0);
-  for (std::size_t i = 0; i < std::min(point, ladder_.size()); ++i) removed[ladder_[i].group] = ladder_[i].removed;
+  for (std::size_t i = 0; i < std::min(point, ladder_.size()); ++i) {
+    if (!ladder_[i].is_block) removed[ladder_[i].group] = ladder_[i].removed;
+  }
   return removed;
 }
 
+std::vector<std::size_t> Study::blocks_removed_at(std::size_t point) const {
+  std::vector<std::size_t> removed;
+  for (std::size_t i = 0; i < std::min(point, ladder_.size()); ++i) {
+    if (ladder_[i].is_block) removed.push_back(ladder_[i].group);
+  }
+  return removed;
+}
+
+Result<ir::Model> Study::cut_apart(std::size_t point, const KeptIndices& kept) const {
+  REEF_ASSIGN_OR_RETURN(ir::Model model, remove_units(model_, kept));
+  for (const std::size_t b : blocks_removed_at(point)) remove_block(blocks_[b].block, kept, model);
+  return model;
+}
+
 Result<ir::Model> Study::cut(std::size_t point) const {
-  REEF_ASSIGN_OR_RETURN(ir::Model model, remove_units(model_, kept_without(removed_at(point))));
+  REEF_ASSIGN_OR_RETURN(ir::Model model, cut_apart(point, kept_without(removed_at(point))));
   join_activations(model, fused_);
+  drop_unneeded(model);
   return model;
 }
 
 Result<Study::Pruned> Study::repaired(std::size_t point, double zeros) const {
   Pruned result;
   result.kept = kept_without(removed_at(point));
-  REEF_ASSIGN_OR_RETURN(result.model, remove_units(model_, result.kept));
+  REEF_ASSIGN_OR_RETURN(result.model, cut_apart(point, result.kept));
   RepairOptions how;
   how.threads = options_.threads;
   how.budget = options_.budget;
@@ -398,6 +474,7 @@ Result<Study::Pruned> Study::repaired(std::size_t point, double zeros) const {
   };
   REEF_ASSIGN_OR_RETURN(result.report, repair(model_, result.kept, *source_, samples_, how, result.model));
   join_activations(result.model, fused_);
+  drop_unneeded(result.model);
   return result;
 }
 
