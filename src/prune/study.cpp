@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include "base/thread_pool.h"
 #include "execute/cpu/run_samples.h"
 #include "ir/constants.h"
 #include "prune/normal_equations.h"
-#include "prune/removal_order.h"
 #include "prune/walk.h"
 
 namespace reef::prune {
@@ -24,17 +21,6 @@ constexpr double kLeastError = 1e-7;  // of outputs; below it is rounding
 
 std::vector<bool> all_false(const Axes& axes) {
   return std::vector<bool>(static_cast<std::size_t>(axes.limit()), false);
-}
-
-// The gram matrix without its constant, around the means.
-Matrix centred(const Matrix& gram) {
-  const std::size_t n = gram.rows - 1;
-  const double rows = std::max(gram(n, n), 1.0);
-  Matrix result(n, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < n; ++k) result(i, k) = gram(i, k) - gram(i, n) * gram(k, n) / rows;
-  }
-  return result;
 }
 
 // The weights that give the original's results from the columns that stay, on the rows of its gram matrix.
@@ -52,22 +38,6 @@ Matrix refitted(const Matrix& gram, const Matrix& weights, const std::vector<std
   const Matrix from = rows_of(weights, kept);
   Matrix fitted = ridge_solution(equations, from, kTrialRidge, /*has_bias=*/true);
   return fitted.data.empty() ? from : fitted;
-}
-
-// A tensor's mean over everything but its last axis.
-std::vector<float> channel_means(const Walk& walk, const ir::Model& model, std::int32_t tensor) {
-  const auto channels =
-      static_cast<std::size_t>(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].shape.last());
-  std::vector<double> sums(channels, 0);
-  double rows = 0;
-  for (std::size_t s = 0; s < walk.samples(); ++s) {
-    const std::span<const float> values = walk.values(tensor, s);
-    for (std::size_t i = 0; i < values.size(); ++i) sums[i % channels] += values[i];
-    rows += static_cast<double>(values.size() / channels);
-  }
-  std::vector<float> means;
-  for (const double sum : sums) means.push_back(static_cast<float>(sum / std::max(rows, 1.0)));
-  return means;
 }
 
 // Squared error over the power around the mean, of one output over all samples.
@@ -108,6 +78,10 @@ Result<std::unique_ptr<Study>> Study::make(ir::Model model, std::shared_ptr<cons
                                            std::vector<std::int64_t> samples, const StudyOptions& options,
                                            const Cost& cost) {
   REEF_REQUIRE(!samples.empty(), "there are no samples: pruning is chosen by what it does to outputs of samples");
+  REEF_REQUIRE(
+      model.subgraphs.size() == 1,
+      "the model has control flow ({} subgraphs): pruning runs one operator after the other and cannot follow it",
+      model.subgraphs.size());
   std::unique_ptr<Study> study(new Study);
   study->options_ = options;
   study->model_ = std::move(model);
@@ -140,93 +114,6 @@ Result<std::unique_ptr<Study>> Study::make(ir::Model model, std::shared_ptr<cons
   REEF_REQUIRE(!study->ladder_.empty(), "nothing can be removed: {}",
                study->notes_.empty() ? std::string("every group is at its least size") : study->notes_.back());
   return study;
-}
-
-// Runs the original once and gathers what orders and trials need.
-Status Study::order_groups() {
-  std::vector<bool> is_read(layers_.size(), false), is_made(layers_.size(), false);
-  for (const StudiedGroup& each : groups_) {
-    for (const std::size_t n : each.group.consumers) is_read[n] = layers_[n].columns() <= kMostColumns;
-    for (const std::size_t n : each.group.producers) is_made[n] = true;
-  }
-  grams_.resize(layers_.size());
-  variances_.resize(layers_.size());
-  ThreadPool pool(std::max(options_.threads, 1));
-  Walk walk(model_, options_.threads, options_.budget);
-  REEF_RETURN_IF_ERROR(walk.start(*source_, samples_));
-  std::vector<std::size_t> all(samples_.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  const std::size_t count = model_.subgraphs[0].operators.size();
-  for (std::size_t op = 0; op < count; ++op) {
-    REEF_RETURN_IF_ERROR(walk.step(op));
-    for (std::size_t n = 0; n < layers_.size(); ++n) {
-      const LinearLayer& layer = layers_[n];
-      if (layer.op != op) continue;
-      const SampleValues x = [&](std::size_t s) { return walk.values(layer.input, s); };
-      for (std::size_t g = 0; is_read[n] && g < layer.groups; ++g) {
-        grams_[n].push_back(gather(layer, g, all, x, {}, pool).gram);
-      }
-      if (!is_made[n]) continue;
-      const std::size_t channels = layer.groups * layer.outputs;
-      std::vector<double> sums(channels, 0), squares(channels, 0);
-      double rows = 0;
-      for (std::size_t s = 0; s < samples_.size(); ++s) {
-        const std::span<const float> y = walk.values(layer.output, s);
-        for (std::size_t i = 0; i < y.size(); ++i) {
-          sums[i % channels] += y[i];
-          squares[i % channels] += static_cast<double>(y[i]) * y[i];
-        }
-        rows += static_cast<double>(y.size() / channels);
-      }
-      for (std::size_t c = 0; c < channels; ++c) {
-        variances_[n].push_back(std::max(0.0, squares[c] / rows - sums[c] / rows * sums[c] / rows));
-      }
-    }
-    for (StudiedBlock& each : blocks_) {
-      if (each.block.ops.back() == op) each.block.mean = channel_means(walk, model_, each.block.branch);
-    }
-    walk.forget_behind(op);
-    tell("looking at layers", op + 1, count);
-  }
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    StudiedGroup& each = groups_[i];
-    const std::vector<std::int32_t>& units = each.group.units;
-    std::vector<Reader> readers;
-    for (const std::size_t n : each.group.consumers) {
-      const std::vector<std::vector<std::size_t>> columns = columns_of(layers_[n], *axes_, units);
-      for (std::size_t g = 0; g < grams_[n].size(); ++g) {
-        Matrix weights = weights_of(model_, layers_[n], g);
-        weights.data.resize(weights.data.size() - weights.columns);
-        --weights.rows;
-        readers.push_back({centred(grams_[n][g]), std::move(weights), columns});
-      }
-    }
-    if (!readers.empty()) {
-      each.order = removal_order(std::move(readers), units.size());
-    } else {
-      // No layer reads them: both operands of a product of activations (queries and keys). What a unit adds to it is
-      // the product of its values.
-      std::vector<double> power(units.size(), 1);
-      for (const std::size_t n : each.group.producers) {
-        const LinearLayer& layer = layers_[n];
-        std::vector<double> of_layer(units.size(), 0);
-        for (std::size_t c = 0; c < variances_[n].size(); ++c) {
-          const std::int32_t unit = axes_->unit(layer.weights, layer.output_axis, static_cast<std::int32_t>(c));
-          const auto found = std::lower_bound(units.begin(), units.end(), unit);
-          if (found != units.end() && *found == unit)
-            of_layer[static_cast<std::size_t>(found - units.begin())] += variances_[n][c];
-        }
-        for (std::size_t u = 0; u < units.size(); ++u) power[u] *= of_layer[u];
-      }
-      each.order.resize(units.size());
-      std::iota(each.order.begin(), each.order.end(), std::size_t{0});
-      std::stable_sort(each.order.begin(), each.order.end(),
-                       [&](std::size_t a, std::size_t b) { return power[a] < power[b]; });
-    }
-    REEF_RETURN_IF_ERROR(options_.budget.check("pruning"));
-    tell("ordering channels", i + 1, groups_.size());
-  }
-  return ok_status();
 }
 
 KeptIndices Study::kept_without(std::span<const std::size_t> removed) const {
@@ -345,91 +232,6 @@ Status Study::try_blocks(const Cost& cost) {
     tell("trying blocks", b + 1, blocks_.size());
   }
   return ok_status();
-}
-
-namespace {
-
-// Error and saving between the points that were tried. The error grows with the square near 0 and exponentially
-// between points, which keeps it convex; beyond the last point it goes on growing.
-double error_at(const std::vector<TrialPoint>& trials, double removed) {
-  if (removed <= 0) return 0;
-  std::size_t k = 1;
-  while (k + 1 < trials.size() && static_cast<double>(trials[k].removed) < removed) ++k;
-  const TrialPoint &low = trials[k - 1], &high = trials[k];
-  const double share = (removed - static_cast<double>(low.removed)) / static_cast<double>(high.removed - low.removed);
-  if (k == 1) return high.error * share * share;
-  return low.error * std::pow(high.error / low.error, share);
-}
-
-double saved_at(const std::vector<TrialPoint>& trials, double removed) {
-  std::size_t k = 1;
-  while (k + 1 < trials.size() && static_cast<double>(trials[k].removed) < removed) ++k;
-  const TrialPoint &low = trials[k - 1], &high = trials[k];
-  const double share = (removed - static_cast<double>(low.removed)) / static_cast<double>(high.removed - low.removed);
-  return low.saved + share * (high.saved - low.saved);
-}
-
-}  // namespace
-
-void Study::build_ladder() {
-  struct Place {
-    std::size_t removed = 0;
-    std::vector<std::size_t> next;  // numbers of removed units that may follow, ascending
-  };
-  std::vector<Place> places(groups_.size());
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const StudiedGroup& group = groups_[g];
-    if (group.trials.size() < 2) continue;
-    const std::size_t units = group.group.units.size();
-    const auto each = static_cast<std::size_t>(group.group.channels_each);
-    // Units whose channels are a multiple of what tiles like.
-    std::size_t multiple = static_cast<std::size_t>(std::max(options_.multiple, 1));
-    multiple = std::max<std::size_t>(1, multiple / std::gcd(multiple, each));
-    if (units < 2 * multiple) multiple = 1;
-    const auto least = std::max<std::size_t>(
-        multiple, static_cast<std::size_t>(std::ceil(options_.least_kept * static_cast<double>(units))));
-    for (std::size_t kept = (units - 1) / multiple * multiple; kept >= least && kept > 0; kept -= multiple) {
-      places[g].next.push_back(units - kept);
-      if (kept < multiple) break;
-    }
-  }
-  std::vector<bool> block_stays(blocks_.size(), true);
-  while (true) {
-    std::size_t best = groups_.size();
-    std::size_t best_block = blocks_.size();
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      if (places[g].next.empty()) continue;
-      const std::vector<TrialPoint>& trials = groups_[g].trials;
-      const auto now = static_cast<double>(places[g].removed), then = static_cast<double>(places[g].next.front());
-      const double saved = saved_at(trials, then) - saved_at(trials, now);
-      const double price = (error_at(trials, then) - error_at(trials, now)) / std::max(saved, 1e-12);
-      if (saved > 0 && price < least) least = price, best = g;
-    }
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      const double price = blocks_[b].error / std::max(blocks_[b].saved, 1e-12);
-      if (block_stays[b] && blocks_[b].saved > 0 && price < least) least = price, best_block = b;
-    }
-    if (best_block < blocks_.size()) {
-      block_stays[best_block] = false;
-      ladder_.push_back({best_block, 0, true});
-      // Nothing is left of groups that the block's own layers compute.
-      const std::vector<std::size_t>& gone = blocks_[best_block].block.ops;
-      for (std::size_t g = 0; g < groups_.size(); ++g) {
-        const std::vector<std::size_t>& producers = groups_[g].group.producers;
-        if (std::all_of(producers.begin(), producers.end(),
-                        [&](std::size_t n) { return std::binary_search(gone.begin(), gone.end(), layers_[n].op); })) {
-          places[g].next.clear();
-        }
-      }
-      continue;
-    }
-    if (best == groups_.size()) return;
-    Place& place = places[best];
-    place.removed = place.next.front();
-    place.next.erase(place.next.begin());
-    ladder_.push_back({best, place.removed, false});
-  }
 }
 
 std::vector<std::size_t> Study::removed_at(std::size_t point) const {

@@ -38,7 +38,7 @@ struct StudyOptions {
   bool blocks = false;              // whole residual blocks may go
   double least_kept = 0.125;        // share of a group that always stays
   std::int64_t trial_samples = 48;  // with which removals are tried
-  double memory_bytes = 3e9;        // that values of samples may take
+  double memory_bytes = 3e9;        // that values of samples may take, and as much again the matrices of layers
   int threads = 1;
   Budget budget = {};
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;
@@ -103,6 +103,10 @@ class Study {
  private:
   Study() = default;
   Status order_groups();
+  Status gather_layers();
+  std::vector<std::size_t> order_by_readers(const UnitGroup& group) const;
+  std::vector<std::size_t> order_by_power(const UnitGroup& group) const;
+  void leave_out_widest(std::vector<bool>& is_read);
   Status try_groups(const Cost& cost);
   Status try_group(StudiedGroup& group, const Cost& cost);
   Status try_blocks(const Cost& cost);
