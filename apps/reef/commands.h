@@ -30,6 +30,7 @@ void add_audit(Command& app, Action& action);
 void add_check(Command& app, Action& action);
 void add_compare(Command& app, Action& action);
 void add_compile(Command& app, Action& action);
+void add_help(Command& app);
 void add_completion(Command& app, Action& action);
 void add_convert(Command& app, Action& action);
 void add_devices(Command& app, Action& action);
@@ -45,6 +46,7 @@ void add_prune(Command& app, Action& action);
 void add_quantize(Command& app, Action& action);
 void add_retarget(Command& app, Action& action);
 void add_run(Command& app, Action& action);
+void add_train(Command& app, Action& action);
 void add_verify(Command& app, Action& action);
 void add_virtual_usb(Command& app, Action& action);
 
