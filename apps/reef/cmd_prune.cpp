@@ -277,6 +277,8 @@ void add_prune(Command& app, Action& action) {
                     "Attention: take the same number of units from within every head, or whole heads")
         .transform(one_of({"within", "whole"}))
         .capture_default_str();
+    command.add_flag("--blocks", request.study.blocks,
+                     "Whole residual blocks may go, too: faster models of the same size, mostly less accurate ones");
     command.add_option("--link", arguments->link, "Host and link that times are for (`reef check --help` lists them)");
     command.add_option("--points", request.points, "Rows of the table beside the original")
         .check(between(1, 32))

@@ -26,6 +26,7 @@ namespace reef::compiler {
 namespace {
 
 constexpr std::uint32_t kSplitSeed = 1;
+constexpr std::int64_t kFewSamples = 64;
 constexpr std::int64_t kLeastSamples = 8;  // with fewer nothing is held back to judge with
 
 std::string usual_metric(const ir::Model& model) {
@@ -122,6 +123,12 @@ class PruneDriver {
     const std::int64_t last = std::min(judge_->size(), first_judged + request_.judge_samples);
     for (std::int64_t i = first_judged; i < last; ++i) judge_samples_.push_back(i);
     outcome_.judged_samples = std::ssize(judge_samples_);
+    if (fitted < kFewSamples) {
+      outcome_.notes.push_back(
+          fmt::format("weights are fitted to {} samples only; 100 and more typical ones give better "
+                      "models",
+                      fitted));
+    }
     if (judge_->has_truth()) {
       outcome_.metric = request_.metric.empty() ? usual_metric(*original_) : request_.metric;
     }

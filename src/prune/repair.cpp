@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "ir/needed_operators.h"
 #include "ir/uses.h"
 #include "prune/normal_equations.h"
 #include "prune/sparse_weights.h"
@@ -26,7 +27,8 @@ class Repair {
         uses_(original),
         first_(original, options.threads, options.budget),
         second_(pruned, options.threads, options.budget),
-        pool_(std::max(options.threads, 1)) {}
+        pool_(std::max(options.threads, 1)),
+        needed_(ir::needed_operators(pruned.subgraphs[0])) {}
 
   Result<RepairReport> run(const data::SampleSource& source, std::span<const std::int64_t> samples) {
     REEF_RETURN_IF_ERROR(first_.start(source, samples));
@@ -34,8 +36,10 @@ class Repair {
     const std::size_t count = original_.subgraphs[0].operators.size();
     for (std::size_t op = 0; op < count; ++op) {
       REEF_RETURN_IF_ERROR(first_.step(op));
-      if (const auto layer = linear_layer(pruned_, op)) fit(*layer);
-      REEF_RETURN_IF_ERROR(second_.step(op));
+      if (needed_[op]) {  // not of a block that is gone
+        if (const auto layer = linear_layer(pruned_, op)) fit(*layer);
+        REEF_RETURN_IF_ERROR(second_.step(op));
+      }
       first_.forget_behind(op);
       second_.forget_behind(op);
       if (options_.progress) options_.progress(static_cast<std::int64_t>(op + 1), static_cast<std::int64_t>(count));
@@ -153,6 +157,7 @@ class Repair {
   const ir::Uses uses_;
   Walk first_, second_;  // of the original and of the pruned model
   ThreadPool pool_;
+  const std::vector<bool> needed_;  // operators of the pruned model
   RepairReport report_;
 };
 

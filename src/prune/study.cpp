@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include "base/thread_pool.h"
 #include "execute/cpu/run_samples.h"
 #include "ir/constants.h"
 #include "prune/normal_equations.h"
-#include "prune/removal_order.h"
 #include "prune/walk.h"
 
 namespace reef::prune {
@@ -24,17 +21,6 @@ constexpr double kLeastError = 1e-7;  // of outputs; below it is rounding
 
 std::vector<bool> all_false(const Axes& axes) {
   return std::vector<bool>(static_cast<std::size_t>(axes.limit()), false);
-}
-
-// The gram matrix without its constant, around the means.
-Matrix centred(const Matrix& gram) {
-  const std::size_t n = gram.rows - 1;
-  const double rows = std::max(gram(n, n), 1.0);
-  Matrix result(n, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < n; ++k) result(i, k) = gram(i, k) - gram(i, n) * gram(k, n) / rows;
-  }
-  return result;
 }
 
 // The weights that give the original's results from the columns that stay, on the rows of its gram matrix.
@@ -92,6 +78,10 @@ Result<std::unique_ptr<Study>> Study::make(ir::Model model, std::shared_ptr<cons
                                            std::vector<std::int64_t> samples, const StudyOptions& options,
                                            const Cost& cost) {
   REEF_REQUIRE(!samples.empty(), "there are no samples: pruning is chosen by what it does to outputs of samples");
+  REEF_REQUIRE(
+      model.subgraphs.size() == 1,
+      "the model has control flow ({} subgraphs): pruning runs one operator after the other and cannot follow it",
+      model.subgraphs.size());
   std::unique_ptr<Study> study(new Study);
   study->options_ = options;
   study->model_ = std::move(model);
@@ -114,96 +104,16 @@ Result<std::unique_ptr<Study>> Study::make(ir::Model model, std::shared_ptr<cons
   }
   REEF_REQUIRE(!study->groups_.empty(),
                "nothing can be removed: no layer with constant float weights has channels that only other layers read");
+  if (options.blocks) {
+    for (Block& block : find_blocks(study->model_)) study->blocks_.push_back({std::move(block), 0, 0});
+  }
   REEF_RETURN_IF_ERROR(study->order_groups());
   REEF_RETURN_IF_ERROR(study->try_groups(cost));
+  REEF_RETURN_IF_ERROR(study->try_blocks(cost));
   study->build_ladder();
   REEF_REQUIRE(!study->ladder_.empty(), "nothing can be removed: {}",
                study->notes_.empty() ? std::string("every group is at its least size") : study->notes_.back());
   return study;
-}
-
-// Runs the original once and gathers what orders and trials need.
-Status Study::order_groups() {
-  std::vector<bool> is_read(layers_.size(), false), is_made(layers_.size(), false);
-  for (const StudiedGroup& each : groups_) {
-    for (const std::size_t n : each.group.consumers) is_read[n] = layers_[n].columns() <= kMostColumns;
-    for (const std::size_t n : each.group.producers) is_made[n] = true;
-  }
-  grams_.resize(layers_.size());
-  variances_.resize(layers_.size());
-  ThreadPool pool(std::max(options_.threads, 1));
-  Walk walk(model_, options_.threads, options_.budget);
-  REEF_RETURN_IF_ERROR(walk.start(*source_, samples_));
-  std::vector<std::size_t> all(samples_.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  const std::size_t count = model_.subgraphs[0].operators.size();
-  for (std::size_t op = 0; op < count; ++op) {
-    REEF_RETURN_IF_ERROR(walk.step(op));
-    for (std::size_t n = 0; n < layers_.size(); ++n) {
-      const LinearLayer& layer = layers_[n];
-      if (layer.op != op) continue;
-      const SampleValues x = [&](std::size_t s) { return walk.values(layer.input, s); };
-      for (std::size_t g = 0; is_read[n] && g < layer.groups; ++g) {
-        grams_[n].push_back(gather(layer, g, all, x, {}, pool).gram);
-      }
-      if (!is_made[n]) continue;
-      const std::size_t channels = layer.groups * layer.outputs;
-      std::vector<double> sums(channels, 0), squares(channels, 0);
-      double rows = 0;
-      for (std::size_t s = 0; s < samples_.size(); ++s) {
-        const std::span<const float> y = walk.values(layer.output, s);
-        for (std::size_t i = 0; i < y.size(); ++i) {
-          sums[i % channels] += y[i];
-          squares[i % channels] += static_cast<double>(y[i]) * y[i];
-        }
-        rows += static_cast<double>(y.size() / channels);
-      }
-      for (std::size_t c = 0; c < channels; ++c) {
-        variances_[n].push_back(std::max(0.0, squares[c] / rows - sums[c] / rows * sums[c] / rows));
-      }
-    }
-    walk.forget_behind(op);
-    tell("looking at layers", op + 1, count);
-  }
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    StudiedGroup& each = groups_[i];
-    const std::vector<std::int32_t>& units = each.group.units;
-    std::vector<Reader> readers;
-    for (const std::size_t n : each.group.consumers) {
-      const std::vector<std::vector<std::size_t>> columns = columns_of(layers_[n], *axes_, units);
-      for (std::size_t g = 0; g < grams_[n].size(); ++g) {
-        Matrix weights = weights_of(model_, layers_[n], g);
-        weights.data.resize(weights.data.size() - weights.columns);
-        --weights.rows;
-        readers.push_back({centred(grams_[n][g]), std::move(weights), columns});
-      }
-    }
-    if (!readers.empty()) {
-      each.order = removal_order(std::move(readers), units.size());
-    } else {
-      // No layer reads them: both operands of a product of activations (queries and keys). What a unit adds to it is
-      // the product of its values.
-      std::vector<double> power(units.size(), 1);
-      for (const std::size_t n : each.group.producers) {
-        const LinearLayer& layer = layers_[n];
-        std::vector<double> of_layer(units.size(), 0);
-        for (std::size_t c = 0; c < variances_[n].size(); ++c) {
-          const std::int32_t unit = axes_->unit(layer.weights, layer.output_axis, static_cast<std::int32_t>(c));
-          const auto found = std::lower_bound(units.begin(), units.end(), unit);
-          if (found != units.end() && *found == unit)
-            of_layer[static_cast<std::size_t>(found - units.begin())] += variances_[n][c];
-        }
-        for (std::size_t u = 0; u < units.size(); ++u) power[u] *= of_layer[u];
-      }
-      each.order.resize(units.size());
-      std::iota(each.order.begin(), each.order.end(), std::size_t{0});
-      std::stable_sort(each.order.begin(), each.order.end(),
-                       [&](std::size_t a, std::size_t b) { return power[a] < power[b]; });
-    }
-    REEF_RETURN_IF_ERROR(options_.budget.check("pruning"));
-    tell("ordering channels", i + 1, groups_.size());
-  }
-  return ok_status();
 }
 
 KeptIndices Study::kept_without(std::span<const std::size_t> removed) const {
@@ -308,87 +218,55 @@ Status Study::try_groups(const Cost& cost) {
   return ok_status();
 }
 
-namespace {
-
-// Error and saving between the points that were tried. The error grows with the square near 0 and exponentially
-// between points, which keeps it convex; beyond the last point it goes on growing.
-double error_at(const std::vector<TrialPoint>& trials, double removed) {
-  if (removed <= 0) return 0;
-  std::size_t k = 1;
-  while (k + 1 < trials.size() && static_cast<double>(trials[k].removed) < removed) ++k;
-  const TrialPoint &low = trials[k - 1], &high = trials[k];
-  const double share = (removed - static_cast<double>(low.removed)) / static_cast<double>(high.removed - low.removed);
-  if (k == 1) return high.error * share * share;
-  return low.error * std::pow(high.error / low.error, share);
-}
-
-double saved_at(const std::vector<TrialPoint>& trials, double removed) {
-  std::size_t k = 1;
-  while (k + 1 < trials.size() && static_cast<double>(trials[k].removed) < removed) ++k;
-  const TrialPoint &low = trials[k - 1], &high = trials[k];
-  const double share = (removed - static_cast<double>(low.removed)) / static_cast<double>(high.removed - low.removed);
-  return low.saved + share * (high.saved - low.saved);
-}
-
-}  // namespace
-
-void Study::build_ladder() {
-  struct Place {
-    std::size_t removed = 0;
-    std::vector<std::size_t> next;  // numbers of removed units that may follow, ascending
-  };
-  std::vector<Place> places(groups_.size());
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const StudiedGroup& group = groups_[g];
-    if (group.trials.size() < 2) continue;
-    const std::size_t units = group.group.units.size();
-    const auto each = static_cast<std::size_t>(group.group.channels_each);
-    // Units whose channels are a multiple of what tiles like.
-    std::size_t multiple = static_cast<std::size_t>(std::max(options_.multiple, 1));
-    multiple = std::max<std::size_t>(1, multiple / std::gcd(multiple, each));
-    if (units < 2 * multiple) multiple = 1;
-    const auto least = std::max<std::size_t>(
-        multiple, static_cast<std::size_t>(std::ceil(options_.least_kept * static_cast<double>(units))));
-    for (std::size_t kept = (units - 1) / multiple * multiple; kept >= least && kept > 0; kept -= multiple) {
-      places[g].next.push_back(units - kept);
-      if (kept < multiple) break;
-    }
+Status Study::try_blocks(const Cost& cost) {
+  REEF_ASSIGN_OR_RETURN(const double whole, cost(model_));
+  const KeptIndices all = kept_without(std::vector<std::size_t>(groups_.size(), 0));
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    ir::Model model = model_;
+    remove_block(blocks_[b].block, all, model);
+    drop_unneeded(model);
+    REEF_ASSIGN_OR_RETURN(const double error, output_error(model));
+    REEF_ASSIGN_OR_RETURN(const double left, cost(model));
+    blocks_[b].error = std::max(error, kLeastError);
+    blocks_[b].saved = whole - left;
+    tell("trying blocks", b + 1, blocks_.size());
   }
-  while (true) {
-    std::size_t best = groups_.size();
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      if (places[g].next.empty()) continue;
-      const std::vector<TrialPoint>& trials = groups_[g].trials;
-      const auto now = static_cast<double>(places[g].removed), then = static_cast<double>(places[g].next.front());
-      const double saved = saved_at(trials, then) - saved_at(trials, now);
-      const double price = (error_at(trials, then) - error_at(trials, now)) / std::max(saved, 1e-12);
-      if (saved > 0 && price < least) least = price, best = g;
-    }
-    if (best == groups_.size()) return;
-    Place& place = places[best];
-    place.removed = place.next.front();
-    place.next.erase(place.next.begin());
-    ladder_.push_back({best, place.removed});
-  }
+  return ok_status();
 }
 
 std::vector<std::size_t> Study::removed_at(std::size_t point) const {
   std::vector<std::size_t> removed(groups_.size(), 0);
-  for (std::size_t i = 0; i < std::min(point, ladder_.size()); ++i) removed[ladder_[i].group] = ladder_[i].removed;
+  for (std::size_t i = 0; i < std::min(point, ladder_.size()); ++i) {
+    if (!ladder_[i].is_block) removed[ladder_[i].group] = ladder_[i].removed;
+  }
   return removed;
 }
 
+std::vector<std::size_t> Study::blocks_removed_at(std::size_t point) const {
+  std::vector<std::size_t> removed;
+  for (std::size_t i = 0; i < std::min(point, ladder_.size()); ++i) {
+    if (ladder_[i].is_block) removed.push_back(ladder_[i].group);
+  }
+  return removed;
+}
+
+Result<ir::Model> Study::cut_apart(std::size_t point, const KeptIndices& kept) const {
+  REEF_ASSIGN_OR_RETURN(ir::Model model, remove_units(model_, kept));
+  for (const std::size_t b : blocks_removed_at(point)) remove_block(blocks_[b].block, kept, model);
+  return model;
+}
+
 Result<ir::Model> Study::cut(std::size_t point) const {
-  REEF_ASSIGN_OR_RETURN(ir::Model model, remove_units(model_, kept_without(removed_at(point))));
+  REEF_ASSIGN_OR_RETURN(ir::Model model, cut_apart(point, kept_without(removed_at(point))));
   join_activations(model, fused_);
+  drop_unneeded(model);
   return model;
 }
 
 Result<Study::Pruned> Study::repaired(std::size_t point, double zeros) const {
   Pruned result;
   result.kept = kept_without(removed_at(point));
-  REEF_ASSIGN_OR_RETURN(result.model, remove_units(model_, result.kept));
+  REEF_ASSIGN_OR_RETURN(result.model, cut_apart(point, result.kept));
   RepairOptions how;
   how.threads = options_.threads;
   how.budget = options_.budget;
@@ -398,6 +276,7 @@ Result<Study::Pruned> Study::repaired(std::size_t point, double zeros) const {
   };
   REEF_ASSIGN_OR_RETURN(result.report, repair(model_, result.kept, *source_, samples_, how, result.model));
   join_activations(result.model, fused_);
+  drop_unneeded(result.model);
   return result;
 }
 

@@ -23,6 +23,7 @@
 #include "ir/model.h"
 #include "prune/activations.h"
 #include "prune/axes.h"
+#include "prune/blocks.h"
 #include "prune/matrix.h"
 #include "prune/remove_units.h"
 #include "prune/repair.h"
@@ -34,9 +35,10 @@ struct StudyOptions {
   HeadUnits heads = HeadUnits::kWithinHeads;
   // Channels that stay are a multiple of this where a group has at least twice as many.
   int multiple = 4;
+  bool blocks = false;              // whole residual blocks may go
   double least_kept = 0.125;        // share of a group that always stays
   std::int64_t trial_samples = 48;  // with which removals are tried
-  double memory_bytes = 3e9;        // that values of samples may take
+  double memory_bytes = 3e9;        // that values of samples may take, and as much again the matrices of layers
   int threads = 1;
   Budget budget = {};
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;
@@ -58,6 +60,11 @@ struct StudiedGroup {
   std::vector<TrialPoint> trials;  // ascending; the first removes nothing
 };
 
+struct StudiedBlock {
+  Block block;
+  double error = 0, saved = 0;  // of the outputs and of the cost, when this block alone is gone
+};
+
 // Float elements of all constants.
 std::int64_t parameter_count(const ir::Model& model);
 
@@ -77,6 +84,9 @@ class Study {
   std::size_t steps() const { return ladder_.size(); }
   // How many units of each group are gone at a point.
   std::vector<std::size_t> removed_at(std::size_t point) const;
+  // Which blocks are gone at a point (numbers in blocks()).
+  std::vector<std::size_t> blocks_removed_at(std::size_t point) const;
+  const std::vector<StudiedBlock>& blocks() const { return blocks_; }
   // The model at a point, as it is cut, with activations fused as in the original. Weights are not fitted.
   Result<ir::Model> cut(std::size_t point) const;
 
@@ -93,8 +103,15 @@ class Study {
  private:
   Study() = default;
   Status order_groups();
+  Status gather_layers();
+  std::vector<std::size_t> order_by_readers(const UnitGroup& group) const;
+  std::vector<std::size_t> order_by_power(const UnitGroup& group) const;
+  void leave_out_widest(std::vector<bool>& is_read);
   Status try_groups(const Cost& cost);
   Status try_group(StudiedGroup& group, const Cost& cost);
+  Status try_blocks(const Cost& cost);
+  // The model at a point, with the operators of prepared().
+  Result<ir::Model> cut_apart(std::size_t point, const KeptIndices& kept) const;
   void build_ladder();
   KeptIndices kept_without(std::span<const std::size_t> removed) const;
   Result<ir::Model> trial_model(const StudiedGroup& group, std::size_t removed) const;
@@ -113,9 +130,11 @@ class Study {
   std::vector<std::vector<Matrix>> grams_;      // [layer][group], with the constant; empty: not gathered
   std::vector<std::vector<double>> variances_;  // [layer][channel], of results
   std::vector<StudiedGroup> groups_;
+  std::vector<StudiedBlock> blocks_;
   Outputs outputs_;  // of the original on the trial samples
   struct Rung {
     std::size_t group = 0, removed = 0;  // units of the group that are gone from here on
+    bool is_block = false;               // block number `group` is gone
   };
   std::vector<Rung> ladder_;
   std::vector<std::string> notes_;

@@ -133,6 +133,32 @@ TEST(PruneStudy, RepairHelpsBehindActivationsAndStreams) {
   }
 }
 
+// A block that adds next to nothing goes whole, before channels of the stream do.
+TEST(PruneStudy, BlocksThatAddLittleGo) {
+  Network n;
+  const auto x = n.conv(n.input({1, 8, 8, 3}), 16, 3, 1, "RELU");
+  const auto y = n.add(x, n.conv(n.conv(x, 32, 3, 1, "RELU"), 16, 3));
+  ir::Model model = n.finish(n.conv(n.relu(y), 6, 1));
+  const LinearLayer last_of_block = linear_layers(model)[2];
+  Matrix w = weights_of(model, last_of_block, 0);
+  for (std::size_t c = 0; c < last_of_block.columns(); ++c) {
+    for (std::size_t o = 0; o < last_of_block.outputs; ++o) w(c, o) *= 1e-3;
+  }
+  set_weights(model, last_of_block, {w});
+  StudyOptions options;
+  options.blocks = true;
+  const auto study = Study::make(model, std::make_shared<RandomSamples>(24), first(24), options, parameters());
+  ASSERT_TRUE(study.ok()) << study.status().message();
+  ASSERT_EQ((*study)->blocks().size(), 1u);
+  std::size_t point = 0;
+  while (point < (*study)->steps() && (*study)->blocks_removed_at(point).empty()) ++point;
+  ASSERT_EQ((*study)->blocks_removed_at(point).size(), 1u);
+  const auto pruned = (*study)->repaired(point);
+  ASSERT_TRUE(pruned.ok()) << pruned.status().message();
+  EXPECT_EQ(linear_layers(pruned->model).size(), 2u);
+  EXPECT_LT(testing::difference(model, pruned->model), 1e-4);
+}
+
 TEST(PruneStudy, ResultsDoNotDependOnThreads) {
   Network n;
   const ir::Model model = n.finish(n.conv(n.conv(n.conv(n.input({1, 8, 8, 3}), 16, 3, 1, "RELU"), 12, 3), 4, 1));
