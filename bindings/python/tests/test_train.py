@@ -140,6 +140,25 @@ class ResumeTest(FolderTest):
     def run_alone(self, output, *words):
         subprocess.run(self.command(output, *words), check=True, capture_output=True, timeout=900)
 
+    def test_an_interrupted_run_ends_as_if_nothing_had_happened(self):
+        make_classes(self.folder / "data", 12)
+        options = dict(epochs=3, **SMALL)
+
+        def interrupt(text):
+            if "epoch 2 of 3" in text:
+                raise KeyboardInterrupt
+
+        whole = train_classifier(TrainRequest(str(self.folder / "data"), str(self.folder / "whole"), **options), tell=lambda text: None)
+        request = TrainRequest(str(self.folder / "data"), str(self.folder / "cut"), **options)
+        with self.assertRaises(KeyboardInterrupt):
+            train_classifier(request, tell=interrupt)
+        self.assertEqual(os.listdir(self.folder / "cut"), ["checkpoint.pt"])
+        request.resume = True
+        resumed = train_classifier(request, tell=lambda text: None)
+        for name in ("losses", "scores", "qat_losses", "qat_scores"):
+            np.testing.assert_allclose(resumed[name], whole[name], rtol=1e-6, err_msg=name)
+        self.assertEqual((self.folder / "cut" / "model_int8.tflite").read_bytes(), (self.folder / "whole" / "model_int8.tflite").read_bytes())
+
     def test_a_killed_run_ends_as_if_nothing_had_happened(self):
         make_classes(self.folder / "data", 16)
         self.run_alone(self.folder / "whole")
