@@ -63,8 +63,10 @@ def help_of(reef, command):
 
 
 def subcommands_of(text):
-    part = text.split("\nCommands:\n", 1)
-    return re.findall(r"^  ([a-z-]+)(?: |$)", part[1].split("\n\n")[0], re.M) if len(part) == 2 else []
+    """The commands that help lists, under several headings, where its usage line says COMMAND."""
+    if not re.search(r"^Usage: .* COMMAND$", text, re.M):
+        return []
+    return re.findall(r"^  ([a-z][a-z-]*)(?: |$)", text.split("\nOptions:\n")[0], re.M)
 
 
 def collect(reef):

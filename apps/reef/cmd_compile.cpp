@@ -70,8 +70,10 @@ void add_googles_options(Command& command, CompileArguments& arguments) {
                   "Oldest Edge TPU runtime that the result shall run on, 10 to 14")
       .check(between(ops::kOldestRuntime, ops::kNewestRuntime))
       .capture_default_str();
-  command.add_option("-i,--intermediate_tensors", arguments.plan.intermediate_tensors,
-                     "Names of tensors, with commas between them, that end the part for the Edge TPU");
+  command
+      .add_option("-i,--intermediate_tensors", arguments.plan.intermediate_tensors,
+                  "Names of tensors, with commas between them, that end the part for the Edge TPU")
+      .option_text("NAMES");
   command
       .add_option("-n,--num_segments", how.segments,
                   "Split the model into N segments, for a pipeline of Edge TPUs; balanced by predicted latency")
@@ -100,10 +102,10 @@ void add_reefs_options(Command& command, CompileArguments& arguments) {
       .add_option(
           "-O", how.level,
           "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
-          "cycles")
-      .transform(
-          one_of(std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
-      .option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
+          "cycles; 2: besides, what takes more memory for parameters and more transfers to save time")
+      .transform(one_of(std::map<std::string, tiled::Level>{
+          {"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}, {"2", tiled::Level::kFast}}))
+      .option_text(fmt::format("LEVEL [{}]", static_cast<int>(how.level)));
   command.add_flag_callback(
       "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
       "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
@@ -298,12 +300,11 @@ void print_googles_version() {
 }
 
 constexpr char kFooter[] =
-    "Example:\n  {} -s -o compiled model_int8.tflite\n"
-    "Float models: reef compile model.onnx --data pictures --preprocess imagenet -o compiled\n"
-    "What the code rests on: for whole families of networks programs equal to those of Google's compiler\n"
-    "(docs/likeness.md); a virtual device built from the study of Google's programs, on which those run too; rounding\n"
-    "that reproduces outputs recorded from real devices. Nothing was run on silicon yet: if you have a Coral, what it\n"
-    "computes, or a capture of its USB traffic, is worth more than all that (docs/codegen.md).";
+    "Examples:\n  {} -s -o compiled model_int8.tflite\n"
+    "  reef compile model.onnx --data pictures --preprocess imagenet -o compiled\n"
+    "No generated code has run on silicon yet; docs/proofs.md says what it rests on instead. If you have a Coral, what "
+    "it "
+    "computes is the most useful thing that you can send us.";
 
 }  // namespace
 

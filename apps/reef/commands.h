@@ -30,6 +30,7 @@ void add_audit(Command& app, Action& action);
 void add_check(Command& app, Action& action);
 void add_compare(Command& app, Action& action);
 void add_compile(Command& app, Action& action);
+void add_help(Command& app);
 void add_completion(Command& app, Action& action);
 void add_convert(Command& app, Action& action);
 void add_devices(Command& app, Action& action);

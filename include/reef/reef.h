@@ -308,7 +308,7 @@ typedef struct reef_compile_options {
   const char* link;                 /* host and link that times are predicted for; NULL: USB 3 */
   int32_t num_segments;             /* 1: not cut */
   int32_t min_runtime_version;      /* 10 to 14; 0: the newest */
-  int32_t level;                    /* 0: Google's choices; 1: Reef's own */
+  int32_t level;                    /* 0: Google's choices; 1: Reef's own; 2: faster, more memory */
   int32_t several_parts;            /* 1: more than one part for the chip, where that saves time */
   int32_t search;                   /* 1: if it does not compile, the largest part that does */
   int32_t rewrites;                 /* 1: change the model so that more fits; 0: leave it */

@@ -15,6 +15,7 @@
 #include "report/registers_reference.h"
 #include "report/rewrites_reference.h"
 #include "report/seen_reference.h"
+#include "report/table_reference.h"
 
 namespace reef::report {
 
@@ -27,6 +28,7 @@ inline constexpr std::array kDocuments = {
     Document{"docs/ops.md", ops_reference},
     Document{"docs/micro_ops.md", micro_reference},
     Document{"docs/rewrites.md", rewrites_reference},
+    Document{"docs/table_functions.md", table_reference},
     Document{"docs/codegen_example.md", codegen_example},
     Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},

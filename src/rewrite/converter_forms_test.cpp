@@ -212,6 +212,26 @@ TEST(ConverterForms, ReversedChannels) {
   expect_same_bytes(model, standard_options(), {"CONV_2D"});
 }
 
+TEST(ConverterForms, LongDimensionsArePickedAsChannels) {
+  // 40 rows turned round are too many slices.
+  ModelBuilder turned;
+  const std::int32_t x = turned.input({1, 40, 5, 3}, kPlain);
+  const std::vector<std::int64_t> axes = {1};
+  const ir::Model model = turned.finish(
+      {turned.add("REVERSE_V2", "ReverseV2Options", {}, {x, turned.ops().int_vector(axes)}, {1, 40, 5, 3}, kPlain)});
+  expect_same_bytes(model, standard_options(), {"RESHAPE", "TRANSPOSE", "CONV_2D", "TRANSPOSE", "RESHAPE"});
+  // Overlapping windows: a table of indices.
+  ModelBuilder windows;
+  const std::int32_t y = windows.input({1, 6, 5}, kPlain);
+  const std::vector<std::int64_t> table = {0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5};
+  ir::Attributes attributes;
+  attributes.set("axis", std::int64_t{1});
+  const std::int32_t indices = windows.ops().int_matrix(table, 4);
+  const ir::Model unfolded =
+      windows.finish({windows.add("GATHER", "GatherOptions", attributes, {y, indices}, {1, 3, 4, 5}, kPlain)});
+  expect_same_bytes(unfolded, standard_options(), {"RESHAPE", "TRANSPOSE", "CONV_2D", "TRANSPOSE", "RESHAPE"});
+}
+
 TEST(ConverterForms, GatherBeyondTheEndStays) {
   ModelBuilder builder;
   const std::int32_t x = builder.input({1, 6, 5, 6}, kPlain);

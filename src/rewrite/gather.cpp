@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards (BGR to RGB, for one). Channels of a
 // picture are put in order by a 1x1 CONV_2D with weights 0 and 1; along other dimensions slices are joined, neighbours
-// as one.
+// as one, or, where that takes too many, the dimension becomes that of channels for a moment.
 #include <algorithm>
 #include <numeric>
 
@@ -21,6 +21,13 @@ struct Selection {
 std::optional<int> axis_from(std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return {};
   return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+// The shape of the result, with the indices as one list where a GATHER has a table of them.
+ir::Shape flat_result(const GraphEdit& edit, std::int32_t x, const Selection& selection) {
+  ir::Shape shape = edit.shape(x);
+  shape[selection.axis] = static_cast<std::int32_t>(selection.sources.size());
+  return shape;
 }
 
 // All of the tensor, but for one axis that is taken backwards.
@@ -57,7 +64,6 @@ std::optional<Selection> selection_of(const GraphEdit& edit, const ir::Operator&
     const auto axis = axis_from(op.attributes.get_int("axis"), shape.rank());
     const auto indices = edit.ints(op.inputs[1]);
     if (!axis || !indices || indices->empty() || op.attributes.get_int("batch_dims") != 0) return {};
-    if (edit.shape(op.inputs[1]).rank() != 1) return {};
     for (const std::int64_t each : *indices) {
       if (each < 0 || each >= shape[*axis]) return {};
       selection.sources.push_back(static_cast<std::int32_t>(each));
@@ -96,6 +102,24 @@ bool join_slices(GraphEdit& edit, std::int32_t index, std::int32_t x, std::int32
   return edit.commit(index, list.take(), fmt::format("{} STRIDED_SLICE and CONCATENATION", runs.size()));
 }
 
+// [outer, n, inner] -> [1, outer, inner, n], whose channels are picked, and back.
+bool pick_as_channels(GraphEdit& edit, std::int32_t index, std::int32_t x, std::int32_t y, const Selection& selection) {
+  const ir::Shape shape = edit.shape(x);
+  const auto size = [&](int begin, int end) { return static_cast<std::int32_t>(shape.product(begin, end)); };
+  const std::int32_t outer = size(0, selection.axis), inner = size(selection.axis + 1, shape.rank());
+  if (shape.elements() == 0) return false;
+  constexpr int kSwap[] = {0, 1, 3, 2};
+  OpList list(edit, edit.tensor(y).name);
+  const std::int32_t count = shape[selection.axis];
+  const std::int32_t pixels = inner == 1 ? list.reshape(x, {1, 1, outer, count})
+                                         : list.transpose(list.reshape(x, {1, outer, count, inner}), kSwap);
+  std::int32_t picked = list.channels_picked(pixels, selection.sources);
+  if (picked < 0) return false;
+  if (inner > 1) picked = list.transpose(picked, kSwap);
+  list.reshape(picked, edit.shape(y), y);
+  return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks, with the dimension as channels", 0, "RESHAPE");
+}
+
 bool at(GraphEdit& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "GATHER" && op.type != "REVERSE_V2" && op.type != "STRIDED_SLICE") return false;
@@ -103,9 +127,10 @@ bool at(GraphEdit& edit, std::int32_t index) {
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   if (!edit.affine(x) || !edit.same_quantization(x, y) || edit.shape(x).rank() == 0) return false;
   const auto selection = selection_of(edit, op);
-  ir::Shape expected = edit.shape(x);
-  if (selection) expected[selection->axis] = static_cast<std::int32_t>(selection->sources.size());
-  if (!selection || edit.shape(y) != expected || edit.fits(index)) return false;
+  if (!selection || edit.fits(index)) return false;
+  const ir::Shape expected = flat_result(edit, x, *selection);
+  if (edit.shape(y).elements() != expected.elements()) return false;
+  if (edit.shape(y) != expected) return pick_as_channels(edit, index, x, y, *selection);
   if (selection->axis == 3 && expected.rank() == 4) {
     OpList list(edit, edit.tensor(y).name);
     const std::int32_t ordered = list.channels_picked(x, selection->sources);
@@ -114,7 +139,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
       if (edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels")) return true;
     }
   }
-  return join_slices(edit, index, x, y, *selection);
+  return join_slices(edit, index, x, y, *selection) || pick_as_channels(edit, index, x, y, *selection);
 }
 
 }  // namespace
@@ -125,7 +150,7 @@ constinit const Rewrite gather_rewrite = {
         {.name = "gather",
          .summary =
              "GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards become a 1x1 CONV_2D that "
-             "picks channels, or slices and CONCATENATION.",
+             "picks channels, or slices and CONCATENATION; where these are too many, the dimension becomes channels.",
          .safety = Safety::kExact,
          .on_by_default = true},
     .at = at};

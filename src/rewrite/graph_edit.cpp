@@ -11,6 +11,7 @@
 #include "ir/excerpt.h"
 #include "ops/registry.h"
 #include "ops/static_ops.h"
+#include "ops/table_functions.h"
 
 namespace reef::rewrite {
 namespace {
@@ -28,7 +29,8 @@ std::vector<bool> fits_by_rules(const ir::Model& model, int runtime) {
       continue;
     }
     const ops::ChipSupport& chip = definition->chip;
-    bool fits = chip.first_runtime != 0 && runtime >= chip.first_runtime;
+    const int first_runtime = ops::first_runtime(*definition, ops.op(i));
+    bool fits = first_runtime != 0 && runtime >= first_runtime;
     fits = fits && (chip.newest_version == 0 || ops.op(i).version <= chip.newest_version);
     const ops::OpContext context = ops.context(i);
     for (const ops::ChipRule& rule : chip.rules) {

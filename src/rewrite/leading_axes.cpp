@@ -301,7 +301,9 @@ bool at(GraphEdit& edit, std::int32_t index) {
     return tensor >= 0 && (is_too_deep(edit.shape(tensor)) || has_too_many(edit.shape(tensor)));
   };
   const bool is_split = type == "SPLIT";
-  if (!is_split && std::none_of(op.outputs.begin(), op.outputs.end(), is_deep) &&
+  // They can be refused for what they do along the first dimension, however few there are.
+  const bool is_refused_early = is_split || type == "PAD" || ops::form_of(op) == ops::Form::kReduction;
+  if (!is_refused_early && std::none_of(op.outputs.begin(), op.outputs.end(), is_deep) &&
       std::none_of(op.inputs.begin(), op.inputs.end(), is_deep)) {
     return false;
   }

@@ -6,7 +6,6 @@
 // (ops/table_functions.h), and the chip computes it from x alone. The result is rounded once instead of twice and is
 // compared with TFLite's two operators at all 256 values.
 #include <algorithm>
-#include <cmath>
 
 #include "ops/table_functions.h"
 #include "rewrite/rewrite_def.h"
@@ -14,8 +13,6 @@
 
 namespace reef::rewrite {
 namespace {
-
-ops::ChipAffine chip_affine(const Affine8& affine) { return {affine.scale, affine.zero_point - affine.lowest()}; }
 
 // Which operand of a MUL is x where the other one is LOGISTIC of it; -1: none.
 int silu_operand(const GraphEdit& edit, std::int32_t index) {
@@ -28,17 +25,6 @@ int silu_operand(const GraphEdit& edit, std::int32_t index) {
     if (logistic >= 0 && edit.op(logistic).type == "LOGISTIC" && edit.op(logistic).inputs[0] == x) return k;
   }
   return -1;
-}
-
-// Of the chip's results, by table, from TFLite's.
-int largest_difference(const numeric::TableFit& fit, const Affine8& in, const Affine8& out, const Table& wanted) {
-  int largest = 0;
-  for (int code = 0; code < 256; ++code) {
-    const float argument = static_cast<float>(code - chip_affine(in).zero_point) * in.scale;
-    const std::int32_t chip = numeric::chip_round(fit.function.at(argument), chip_affine(out).zero_point, 255);
-    largest = std::max(largest, std::abs(chip + out.lowest() - wanted[static_cast<std::size_t>(code)]));
-  }
-  return largest;
 }
 
 // The number that a DIV divides by something computed; 0: it is no such DIV.
@@ -84,7 +70,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
   ir::Operator marked = edit.op(index);
   marked.attributes.set(ops::kSiluOperand, std::int64_t{operand});
   const numeric::TableFit fit = ops::table_fit(marked, chip_affine(*in), chip_affine(*out));
-  const int difference = largest_difference(fit, *in, *out, *table);
+  const int difference = table_difference(fit, *in, *out, *table);
   if (fit.error > ops::kLargestTableError || difference > kLargestDifference) return false;
   return edit.commit(index, {std::move(marked)}, "one pass with the LOGISTIC before it", difference);
 }

@@ -164,6 +164,18 @@ int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std:
   return std::max(largest_difference(*exact, *above), largest_difference(*exact, *below));
 }
 
+ops::ChipAffine chip_affine(const Affine8& affine) { return {affine.scale, affine.zero_point - affine.lowest()}; }
+
+int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affine8& out, const Table& wanted) {
+  int largest = 0;
+  for (int code = 0; code < 256; ++code) {
+    const float argument = static_cast<float>(code - chip_affine(in).zero_point) * in.scale;
+    const std::int32_t chip = numeric::chip_round(fit.function.at(argument), chip_affine(out).zero_point, 255);
+    largest = std::max(largest, std::abs(chip + out.lowest() - wanted[static_cast<std::size_t>(code)]));
+  }
+  return largest;
+}
+
 Candidate line_candidate(const Affine8& in, const Affine8& out, const Table& table) {
   // Through the ends of what is not saturated.
   int first = 0, last = 255;
@@ -281,35 +293,42 @@ bool build_ramps(OpList& list, std::int32_t x, std::int32_t y, const Affine8& in
 
 constexpr std::size_t kMostRamps = 16;
 
-}  // namespace
+struct RampsAttempt {
+  double tolerance;  // in steps
+  std::size_t most_corners;
+};
+// Whole results differ by at most one step from the wanted ones as long as the polygon stays within one and a half; a
+// little is left for the rounding of the ramp itself. If pieces are cheap, closer is better. Where many ramps meet,
+// their roundings can take more than that little: closer ones follow.
+constexpr RampsAttempt kRampsAttempts[] = {
+    {0.45, 5}, {0.9, 5}, {1.35, kMostRamps + 1}, {1.1, kMostRamps + 1}, {0.8, kMostRamps + 1}, {0.5, kMostRamps + 1}};
 
-std::optional<Candidate> ramps_candidate(const Affine8& in, const Affine8& out, const Table& table, int runtime) {
+// The function as ramps that keep to the tolerance; nothing if that takes more corners.
+std::optional<Candidate> ramps_within(const Affine8& in, const Affine8& out, const Table& table, int runtime,
+                                      const RampsAttempt& attempt) {
   if (in.type != out.type) return {};
-  // Whole results differ by at most one step from the wanted ones as long as the polygon stays within one and a half;
-  // a little is left for the rounding of the ramp itself. If pieces are cheap, closer is better.
-  for (const double tolerance : {0.45, 0.9, 1.35}) {
-    PolygonRequest request{table, out.lowest(), tolerance, out.zero_point, true};
-    std::optional<std::vector<Corner>> corners = fit_polygon(request);
-    if (!corners) {
-      request.must_pass = false;
-      corners = fit_polygon(request);
-    }
-    if (!corners || corners->size() > kMostRamps + 1 || (tolerance < 1 && corners->size() > 5)) continue;
-    std::size_t base = 0;
-    for (std::size_t i = 0; i < corners->size(); ++i) {
-      if ((*corners)[i].level == out.zero_point) base = i;
-    }
-    const std::int32_t base_level = (*corners)[base].level;
-    const std::vector<Ramp> ramps = ramps_between(*corners, base);
-    if (ramps.empty() || (ramps.size() == 1 && runtime < 13)) continue;
-    const std::size_t adds = ramps.size() - (base_level == out.zero_point ? 1 : 0);
-    return Candidate{fmt::format("{} DEPTHWISE_CONV_2D and {} ADD", ramps.size(), adds),
-                     [=](OpList& list, std::int32_t x, std::int32_t y) {
-                       return build_ramps(list, x, y, in, out, ramps, base_level);
-                     }};
+  PolygonRequest request{table, out.lowest(), attempt.tolerance, out.zero_point, true};
+  std::optional<std::vector<Corner>> corners = fit_polygon(request);
+  if (!corners) {
+    request.must_pass = false;
+    corners = fit_polygon(request);
   }
-  return {};
+  if (!corners || corners->size() > attempt.most_corners) return {};
+  std::size_t base = 0;
+  for (std::size_t i = 0; i < corners->size(); ++i) {
+    if ((*corners)[i].level == out.zero_point) base = i;
+  }
+  const std::int32_t base_level = (*corners)[base].level;
+  const std::vector<Ramp> ramps = ramps_between(*corners, base);
+  if (ramps.empty() || (ramps.size() == 1 && runtime < 13)) return {};
+  const std::size_t adds = ramps.size() - (base_level == out.zero_point ? 1 : 0);
+  return Candidate{fmt::format("{} DEPTHWISE_CONV_2D and {} ADD", ramps.size(), adds),
+                   [=](OpList& list, std::int32_t x, std::int32_t y) {
+                     return build_ramps(list, x, y, in, out, ramps, base_level);
+                   }};
 }
+
+}  // namespace
 
 int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
                const Table& wanted) {
@@ -339,8 +358,14 @@ bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::i
   };
   if (std::any_of(candidates.begin(), candidates.end(), try_it)) return true;
   // Last, because finding them takes longest.
-  const std::optional<Candidate> ramps = ramps_candidate(*in, *out, wanted, edit.options().runtime);
-  if (ramps && try_it(*ramps)) return true;
+  std::vector<Candidate> ramps;
+  ramps.reserve(std::size(kRampsAttempts));  // `closest` points into it
+  for (const RampsAttempt& attempt : kRampsAttempts) {
+    auto candidate = ramps_within(*in, *out, wanted, edit.options().runtime, attempt);
+    if (!candidate) continue;
+    ramps.push_back(std::move(*candidate));
+    if (try_it(ramps.back())) return true;
+  }
   if (closest == nullptr || least <= kLargestDifference || !edit.accepts(last, closest->into, least)) return false;
   return make(*closest, least);
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/table_functions.h"
 #include "rewrite/graph_edit.h"
 #include "rewrite/op_list.h"
 
@@ -30,6 +31,11 @@ std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_
 int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
                   std::int32_t z, const Table& table);
 
+// How the chip stores such a tensor: its codes are 0..255.
+ops::ChipAffine chip_affine(const Affine8& affine);
+// Steps by which the chip's results, by table, differ from `wanted` at most.
+int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affine8& out, const Table& wanted);
+
 // One way to compute a function: makes the operators that compute `y` from `x`, both [1, h, w, c], or says no.
 struct Candidate {
   std::string into;  // "DEPTHWISE_CONV_2D and MUL"
@@ -44,16 +50,14 @@ Candidate gelu_candidate(const Affine8& in, const Affine8& out);
 Candidate kinked_gelu_candidate(const Affine8& in, const Affine8& out);
 Candidate logistic_candidate(const Affine8& out);
 Candidate tanh_candidate(const Affine8& out);
-// Any function, as a sum of ramps (ramps.h). Nothing if it takes too many.
-std::optional<Candidate> ramps_candidate(const Affine8& in, const Affine8& out, const Table& table, int runtime);
 
 // Steps by which the candidate's results differ from `wanted` at most; 256: it cannot be built or run.
 int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
                const Table& wanted);
 
 // Puts the best candidate in the place of operator `last`, the last of those that compute y from x: the first within
-// kLargestDifference, ramps if there is none, else (if the user wants it) the closest. Returns whether the graph
-// changed.
+// kLargestDifference, sums of ramps (ramps.h) if there is none, else (if the user wants it) the closest. Returns
+// whether the graph changed.
 bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates);
 

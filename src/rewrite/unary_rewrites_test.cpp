@@ -2,6 +2,7 @@
 // Functions of one tensor: replacements compared with the original on every value.
 #include <cmath>
 
+#include "ops/table_functions.h"
 #include "rewrite_models.h"
 
 namespace reef::rewrite {
@@ -75,6 +76,34 @@ TEST(UnaryRewrites, ReplacementsAreWithinOneStepOnEveryValue) {
     // Some inputs are nearly all negative, where results are small and take more pieces than are worth it.
     EXPECT_GE(made, kTries * 8 / 10) << each.type;
     EXPECT_LE(ops, 14 * made) << each.type;
+  }
+}
+
+// Where the chip may compute operators by table, they stay and are marked.
+TEST(UnaryRewrites, FunctionsByTableStayAsTheyAre) {
+  std::mt19937 random(2);
+  RewriteOptions options = standard_options();
+  options.fits = for_each_op([](const ir::Model& model, std::int32_t index) {
+    const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(index)];
+    return fits_the_chip(model, index) || ops::table_function(op);
+  });
+  for (const Case& each : kCases) {
+    int by_table = 0;
+    constexpr int kTries = 30;
+    for (int i = 0; i < kTries; ++i) {
+      const Affine8 in = random_affine(random, DataType::kInt8);
+      const ir::Model model = unary_model(each, in, {1, 4, 16, 5});
+      const Rewritten result = rewritten(model, options);
+      ASSERT_FALSE(result.applications.empty()) << each.type;
+      EXPECT_LE(result.applications[0].largest_difference, kLargestDifference);
+      const ir::Operator& op = result.model.subgraphs[0].operators[0];
+      if (result.applications[0].rewrite != "by-table") continue;
+      ++by_table;
+      EXPECT_EQ(op.type, each.type);
+      EXPECT_TRUE(op.attributes.get_bool(ops::kByTable));
+      EXPECT_EQ(result.model.subgraphs[0].operators.size(), 1u);
+    }
+    EXPECT_GE(by_table, kTries * 8 / 10) << each.type;
   }
 }
 

@@ -126,6 +126,37 @@ TEST(SimplifyPasses, DivisionByOneComputedNumberIsAProduct) {
             "LOGISTIC DIV");
 }
 
+TEST(SimplifyPasses, SigmoidsWrittenOutAreLogistic) {
+  const auto one_more = [](Maker& make, int a) { return make.binary("ADD", make.unary("EXP", a), make.number(1)); };
+  Maker plain;
+  const int negative = plain.unary("NEG", plain.input({1, 4, 4, 6}));
+  const ir::Model sigmoid =
+      expect_same(plain.finish({plain.binary("DIV", plain.number(1), one_more(plain, negative))}), kRounding);
+  EXPECT_EQ(operators_of(sigmoid), "LOGISTIC");
+  // The step of a text detector: 1 / (1 + exp(-5 x)).
+  Maker steep;
+  const int scaled = steep.binary("MUL", steep.input({1, 4, 4, 6}), steep.number(-5));
+  const ir::Model step =
+      expect_same(steep.finish({steep.binary("DIV", steep.number(1), one_more(steep, scaled))}), kRounding);
+  EXPECT_EQ(operators_of(step), "MUL LOGISTIC");
+  // SiLU written out, and an exponent without a sign.
+  Maker gate;
+  const int x = gate.input({1, 4, 4, 6});
+  const ir::Model silu =
+      expect_same(gate.finish({gate.binary("DIV", x, one_more(gate, gate.unary("NEG", x)))}), kRounding);
+  EXPECT_EQ(operators_of(silu), "LOGISTIC MUL");
+  Maker falling;
+  const int y = falling.input({1, 4, 4, 6});
+  const ir::Model fall =
+      expect_same(falling.finish({falling.binary("DIV", falling.number(1), one_more(falling, y))}), kRounding);
+  EXPECT_EQ(operators_of(fall), "MUL LOGISTIC");
+  // Two more is another function.
+  Maker other;
+  const int z = other.binary("ADD", other.unary("EXP", other.input({1, 4, 4, 6})), other.number(2));
+  EXPECT_EQ(operators_of(expect_same(other.finish({other.binary("DIV", other.number(1), z)}), kRounding)),
+            "EXP ADD DIV");
+}
+
 TEST(SimplifyPasses, AKnownMaskBeforeSoftmaxIsASum) {
   for (const bool masks_true : {true, false}) {
     for (const float low : {-std::numeric_limits<float>::infinity(), -1e9f, -5.0f}) {

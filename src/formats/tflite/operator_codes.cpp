@@ -49,6 +49,8 @@ std::int32_t operator_version(std::string_view type, ir::DataType operands) {
                                                                               {"SUM", 2},
                                                                               {"TANH", 2},
                                                                               {"TRANSPOSE", 2}}};
+  // Its first version never had a kernel; TFLite's runtimes refuse it.
+  if (type == "BROADCAST_TO") return operands == ir::DataType::kInt8 ? 3 : 2;
   if (type == "TRANSPOSE_CONV") return operands == ir::DataType::kInt8 ? 2 : 1;
   if (operands != ir::DataType::kInt8) return 1;
   for (const auto& [name, version] : kInt8) {
