@@ -301,6 +301,25 @@ class TrainingTest(unittest.TestCase):
         self.assertGreater(float((after - before).abs().mean()), 0.01)
         self.assertLess(float((after - quantized).abs().mean()), 0.25 * float((after - before).abs().mean()))
 
+    def test_a_teacher_takes_back_what_was_lost(self):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(),
+                               nn.Linear(8 * 16, 4)).eval()
+        with torch.no_grad():
+            module[-1].weight *= 20  # scores that differ
+        samples, others = torch.randn(256, 3, 8, 8), torch.randn(128, 3, 8, 8)
+        qat = shaken(reef.torch.prepare_qat(module, torch.zeros(1, 3, 8, 8), samples))
+
+        def distance():
+            return float(reef.torch.distillation_loss(qat(others), module(others)).detach())
+
+        before = distance()
+        losses = reef.torch.finetune(qat, list(samples.split(16)), teacher=module, epochs=5, rate=1e-3)
+        self.assertLess(losses[-1], 0.5 * losses[0])
+        self.assertLess(distance(), 0.6 * before)  # on samples that were not trained with
+        with self.assertRaisesRegex(reef.Error, "need a teacher"):
+            reef.torch.finetune(qat, [samples])
+
     def test_pruned_weights_stay_zero(self):
         torch.manual_seed(0)
         module = nn.Conv2d(8, 8, 3)

@@ -28,7 +28,7 @@ class GlobalBatchNorm(nn.BatchNorm2d):
         count = torch.tensor([x.numel() / x.shape[1]], dtype=x.dtype, device=x.device)
         sums = torch.cat([x.sum((0, 2, 3)), (x * x).sum((0, 2, 3)), count])
         sums = torch.distributed.nn.functional.all_reduce(sums)
-        mean, square, total = sums[:x.shape[1]] / sums[-1], sums[x.shape[1]:-1] / sums[-1], float(sums[-1])
+        mean, square, total = sums[:x.shape[1]] / sums[-1], sums[x.shape[1]:-1] / sums[-1], float(sums[-1].detach())
         variance = (square - mean * mean).clamp(min=0)
         with torch.no_grad():
             self.num_batches_tracked += 1

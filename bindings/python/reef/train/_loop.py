@@ -96,7 +96,9 @@ class Phase:
         self.name, self.model, self.count, self.settings = name, model, count, settings
         self.loss, self.score, self.checkpoint, self.tell = loss, score, checkpoint, tell
         self.history, self.epoch, self.best, self.best_state = History(), 0, -math.inf, None
-        self.optimizer = torch.optim.AdamW(_groups(model, settings), lr=settings.rate)
+        # Adam divides gradients by their size. Those that are nothing but rounding would become whole steps, which differ with the
+        # number of processes; a larger epsilon than the usual 1e-8 leaves them small.
+        self.optimizer = torch.optim.AdamW(_groups(model, settings), lr=settings.rate, eps=1e-6)
         self.before_score: Optional[Callable[[nn.Module], None]] = None
         self.seconds = 0.0
         self._wrapped: Optional[nn.Module] = None
