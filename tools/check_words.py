@@ -77,7 +77,8 @@ def collect(reef):
         text = help_of(reef, command)
         lines = re.findall(r"^  (?:    )?(-.*?)(?:  |$)", text, re.M)  # "  -o, --output FILE", "      --json"
         options[command] = {name for line in lines for name in re.findall(r"(?<!\S)--?[A-Za-z][\w-]*", line)}
-        waiting += [f"{command} {name}".strip() for name in subcommands_of(text)]
+        if command != "help":  # its help is that of the program, which lists the same commands
+            waiting += [f"{command} {name}".strip() for name in subcommands_of(text)]
     return options
 
 
