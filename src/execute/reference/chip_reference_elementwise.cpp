@@ -253,7 +253,7 @@ Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale
 }
 // By a table of Reef's own (ops/table_functions.h).
 Status by_fitted_table(ChipOp& op) {
-  if (!ops::table_function(op.op())) return unsupported("it is no function of one operand");
+  if (!ops::table_function(op.op())) return unsupported("no table was fitted for it (rewrite by-table)");
   const std::size_t operand = ops::table_operand(op.op());
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(operand)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
