@@ -28,7 +28,7 @@ void expect_answer(const std::string& arguments, int exit_code, const std::vecto
 }
 
 TEST_F(Usage, EnumeratedOptionsSayWhatIsAllowed) {
-  expect_answer("compile -O3 " + kModel, 2, {"reef compile: -O: '3' is not allowed; allowed: 0, 1\n"});
+  expect_answer("compile -O3 " + kModel, 2, {"reef compile: -O: '3' is not allowed; allowed: 0, 1, 2\n"});
   expect_answer("compile --no-code cpus " + kModel, 2, {"allowed: cpu, fail, package (did you mean cpu?)"});
   expect_answer("compile --dump lowr " + kModel, 2, {"'lowr' is not allowed", "did you mean lower?"});
   expect_answer("compile --stop-after all " + kModel, 2,
