@@ -71,7 +71,8 @@ int largest_difference(const ir::Model& a, const ir::Model& b) {
     for (const std::int32_t tensor : model.subgraphs[0].inputs) {
       const ir::Tensor& input = model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)];
       auto& values = inputs.emplace_back(static_cast<std::size_t>(*ir::byte_size(input.shape, input.type)));
-      for (std::uint8_t& byte : values) byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
+      for (std::uint8_t& byte : values)
+        byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
     }
     auto outputs = compiler::cpu_evaluator()(model, inputs);
     EXPECT_TRUE(outputs.ok()) << outputs.status().message();

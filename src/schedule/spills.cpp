@@ -70,8 +70,8 @@ class Absences {
       if (next == uses_[i].begin() || next == uses_[i].end() || *next == step || is_away(object, step)) continue;
       const std::int64_t bytes = program_.narrow[i].bytes;
       const std::int32_t absent = *next - *(next - 1);
-      const bool is_better = by_time ? bytes > 0 && (absent > longest || (absent == longest && bytes > most))
-                                     : bytes > most;
+      const bool is_better =
+          by_time ? bytes > 0 && (absent > longest || (absent == longest && bytes > most)) : bytes > most;
       if (!is_better) continue;
       most = bytes;
       longest = absent;
