@@ -133,6 +133,8 @@ REEF_API const char* reef_model_signature_output(const reef_model* model, size_t
 
 /* ---- Training ---- */
 
+struct reef_compile_options; /* below */
+
 /* The model that the chip computes, after all rewrites of `reef compile`: what quantization-aware training must repeat.
  * *json: `ops`, for each operator its type, its attributes by TFLite's names, `on_cpu` (why the chip does not run it;
  * "": it does) and `is_rewritten` (a rewrite made it); `rewrites`, a sentence each. `options` may be NULL. */

@@ -51,7 +51,7 @@ Result<VolumeShape> shape_of(const OpContext& ctx) {
     const auto at = static_cast<std::size_t>(i);
     REEF_ASSIGN_OR_RETURN(s.axes[at],
                           conv_axis(input[i + 1], weights[i], attributes.get_int(kStrides[at]),
-                                    attributes.get_int(kDilations[at], 1), attributes.get_string("padding", "SAME")));
+                                    attributes.get_int(kDilations[at], 1), attributes.get_enum("padding", "SAME")));
   }
   return s;
 }

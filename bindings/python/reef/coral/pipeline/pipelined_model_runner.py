@@ -51,6 +51,10 @@ class PipelinedModelRunner:
     def interpreters(self) -> List[Interpreter]:
         return self._interpreters
 
+    def segment_stats(self) -> List[pipeline.SegmentStats]:
+        """How often each segment ran, and for how long (not in PyCoral)."""
+        return self._runner.segment_stats() if self._runner else []
+
     def set_input_queue_size(self, size: int) -> None:
         """How many inputs may wait: push() waits beyond that. 0: any number."""
         if self._runner:
