@@ -42,7 +42,7 @@ void PrintResults(tflite::MicroInterpreter& interpreter) {
 )";
 
 inline constexpr std::string_view kPrintBoxes = R"(
-// What TFLite_Detection_PostProcess leaves: boxes (top, left, bottom, right as shares of the picture), classes, scores and
+// TFLite_Detection_PostProcess gives boxes (top, left, bottom, right as shares of the picture), classes, scores and
 // their number.
 void PrintResults(tflite::MicroInterpreter& interpreter) {
   constexpr float kLowestScore = 0.5f;
