@@ -10,7 +10,7 @@ namespace reef::numeric {
 // rounded to 16 bits. A single unit for all sums would be too coarse for large ones, or overflow for small ones.
 inline constexpr std::int32_t kRootSplit = 4096;
 inline constexpr float kCoarseRoot = 65535.0f, kFineRoot = 64.0f * 65535.0f;
-// Of a value times such a root.
+// The multiplier of a value times such a root.
 inline float chip_root_multiplier(float one, float output_scale) { return (1.0f / output_scale) * (1.0f / one); }
 
 }  // namespace reef::numeric

@@ -21,7 +21,7 @@ struct Maps {
   double pixels() const {
     return static_cast<double>(batch) * static_cast<double>(height) * static_cast<double>(width);
   }
-  // Of the tile that has most of them.
+  // Pixels of the tile that has most of them.
   double pixels_per_tile() const {
     return static_cast<double>(batch) * divide_up(height, chip::kTileRows) * divide_up(width, chip::kTileColumns);
   }

@@ -235,7 +235,7 @@ class TextReport {
     put("\n");
   }
 
-  // Of one rewrite the first few, unless everything is to be listed.
+  // Shows the first few places of each rewrite, unless everything is to be listed.
   void write_rewrites(bool made, std::string_view title) {
     constexpr int kShown = 3;
     std::map<std::string_view, int> counts;

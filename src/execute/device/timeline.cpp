@@ -356,7 +356,7 @@ void Timeline::started(const Tile* tile, int unit, const Running& run) {
 
 void Timeline::finished(const Tile* tile, int unit, const Running& /*run*/) {
   Agent& worker = tile != nullptr ? agent(tile->number, unit) : host_agent(unit);
-  // What is left of a line at the end of an outfeed is padding.
+  // The rest of a line at the end of an outfeed is padding.
   if (tile == nullptr && unit == static_cast<int>(HostUnitId::kOutfeed) && to_scalar_byte_ != 0) {
     to_scalar_.pop_front();
     to_scalar_byte_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What things cost. None of these numbers was measured by this project: they were fitted to latencies and USB traces
-// that others published (docs/performance.md says which, and how well they agree).
+// The cost of each step. None of these numbers was measured by this project: they were fitted to latencies and USB
+// traces that others published (docs/performance.md says which, and how well they agree).
 #pragma once
 
 #include <cstdint>
