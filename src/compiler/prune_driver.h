@@ -22,7 +22,7 @@
 
 namespace reef::compiler {
 
-// What the pruned model must reach. Exactly one is given.
+// The goal that the pruned model must reach. Exactly one is given.
 struct PruneGoal {
   std::optional<double> parameters;  // share of the parameters that stay
   std::optional<double> latency_ms;  // on the Edge TPU with its link and host

@@ -293,7 +293,7 @@ std::int64_t GroupEstimate::cycles(std::int32_t slices) {
   return cycles;
 }
 
-// What a slice finds of a tensor from before; operands and results that exist as a whole keep nothing.
+// Rows of a tensor that a slice finds kept from earlier slices; operands and results that exist whole keep none.
 TileRanges GroupEstimate::kept_rows(std::size_t id, const lower::SliceRows& rows) const {
   const auto& loaded = group_.loaded();
   const bool is_loaded = std::find(loaded.begin(), loaded.end(), static_cast<std::int32_t>(id)) != loaded.end();

@@ -394,7 +394,7 @@ class LayerWriter {
     for (int t = 0; t < chip::kTiles; ++t) {
       own.first[static_cast<std::size_t>(t)] = before(TileCounter::kAvdata, t) + 1;
     }
-    // What was computed beyond the tile's pixels lies where the halo belongs.
+    // Results beyond the tile's pixels lie where the halo belongs.
     bool is_over_halo = false;
     for (int t = 0; t < chip::kTiles; ++t) is_over_halo |= (tiles_ & tiled::mask_of(t)) != 0 && computes_beyond(t);
     if (is_over_halo && output_.has_halo() && !output_.is_part) writer_.tile_fence(kAllUnits, 0);

@@ -77,7 +77,7 @@ class PixelNumberWriter {
     std::int32_t first_group, groups;
     std::int32_t first_row;  // from a tile's first on; tiles may have fewer
   };
-  // What a tile has to do in a round.
+  // The work of a tile in one round.
   struct Share {
     Region input, numbers, output;
     std::int32_t rows = 0;
@@ -119,7 +119,7 @@ class PixelNumberWriter {
     for (int tile = 0; tile < chip::kTiles; ++tile) {
       if (rows_of(round, tile) > 0) tiles |= tiled::mask_of(tile);
     }
-    // What waits for totals must not see those of this round: all is drafted before any is added.
+    // Waits must not see the totals of this round, so all instructions are drafted before any is added.
     std::vector<Draft> drafts;
     const auto keep = [&](Draft draft) { drafts.push_back(std::move(draft)); };
     if (!step_.is_product) {

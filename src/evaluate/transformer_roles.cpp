@@ -42,7 +42,7 @@ class Finder {
   }
   static bool is_unary(const ir::Operator& it) { return ops::form_of(it) == ops::Form::kUnary; }
 
-  // What reads the tensor, behind movements.
+  // The operators that read the tensor, after movements.
   void products_of(std::int32_t tensor, int steps, std::vector<std::int32_t>& found) const {
     for (const std::int32_t reader : uses_.consumers(tensor)) {
       if (is_product(reader)) found.push_back(reader);

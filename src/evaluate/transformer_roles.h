@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What layers are for in a transformer, so that `reef compare` can say where such a network loses.
+// Roles of layers in a transformer, so that `reef compare` can say where such a network loses accuracy.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 namespace reef::ir {
 
-// By operator: whether an output of the graph depends on it, or it has no results at all.
+// For each operator, whether an output of the graph depends on it or it has no results at all.
 std::vector<bool> needed_operators(const Subgraph& graph);
 
 }  // namespace reef::ir

@@ -307,7 +307,7 @@ Status PartLowering::pass_on(const SlicedOps& group, const RowOp& op, std::int32
 Status PartLowering::set_aside(const SlicedOps& group, const RowOp& op, const RowResult& result, std::int32_t slice) {
   const tiled::TileRanges share = group.share(result.id, slice);
   REEF_ASSIGN_OR_RETURN(std::int32_t tiled, builder_.grid(result.tensor));
-  // What has other rows as well, or is read by others in the group, is copied: it would take more memory.
+  // A tensor that has other rows as well, or other readers in the group, is copied: keeping it would take more memory.
   const bool is_by_itself = op.computes && builder_.slice_rows(result.tensor) == share &&
                             std::none_of(group.ops().begin(), group.ops().end(), [&](const RowOp& other) {
                               return std::any_of(other.reads.begin(), other.reads.end(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pages that Reef writes share.
+// Helpers for the HTML pages that Reef writes.
 #pragma once
 
 #include <string>

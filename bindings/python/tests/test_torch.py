@@ -84,7 +84,7 @@ TOKENS = (1, 8, 16)
 CONSTANT = torch.linspace(-1.5, 1.0, 8).reshape(1, 8, 1, 1)
 MATRIX = torch.linspace(-2.0, 2.0, 8 * 8 * 8).reshape(1, 8, 8, 8)
 
-# By name: the module, its input, and an operator that the chip must get.
+# Trials by name: the module, its input, and an operator that the chip must get.
 OPERATORS = {
     "conv": (lambda: nn.Conv2d(8, 12, 3, padding=1), IMAGE, "CONV_2D"),
     "conv stride": (lambda: nn.Conv2d(8, 12, 3, stride=2, padding=1), IMAGE, "PAD"),
