@@ -25,7 +25,7 @@ Status make_integer(const ConvertRequest& request, FrontEndResult& result) {
   }
   if (!request.front_end.simplify) return ok_status();
   // Movement that QUANTIZE and DEQUANTIZE kept apart.
-  return passes::simplify(result.model).status();
+  return passes::simplify(result.model, {.disable = {}, .log = &result.log}).status();
 }
 
 }  // namespace

@@ -132,6 +132,8 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   const partition::CheckOptions check{options.runtime};
   passes::RewriteOptions rewrites = options.rewrites;
   rewrites.runtime = options.runtime;
+  plan.log = passes::PassLog(options.log);
+  rewrites.log = &plan.log;
   if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator(options.budget);
   rewrites.fits = [&check, &options](const ir::Model& judged) {
     // When time is up everything is said to fit: what fits is left alone, so that the rewrites end at once.

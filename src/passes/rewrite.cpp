@@ -11,7 +11,7 @@ namespace {
 // Every change costs a walk over the graph. Models have hundreds of operators; a file made to keep us busy may have a
 // million, and is left half done.
 constexpr int kMostChanges = 4096;
-constexpr int kMostPasses = 64;
+constexpr int kMostRounds = 64;
 
 bool is_on(const Pass& pass, const RewriteOptions& options) {
   if (contains(options.disable, pass.name)) return false;
@@ -25,7 +25,8 @@ std::vector<Application> possible(const ir::Model& model, const std::vector<std:
   ChipGraph edit(copy, options);
   edit.replace_operators(copy.subgraphs[0].operators, origins);
   edit.begin(rewrite, /*is_trial=*/true);
-  run_pass(rewrite, edit, kMostChanges);
+  PassLog unread;
+  run_pass(rewrite, edit, unread, 1, kMostChanges);
   return edit.take_applications();
 }
 
@@ -39,13 +40,15 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
   ChipGraph edit(model, options);
   if (!edit.is_ordered()) return std::vector<Application>();
   const std::size_t tensor_count = model.subgraphs[0].tensors.size();
+  PassLog unread;
+  PassLog& log = options.log == nullptr ? unread : *options.log;
   bool changed = true;
-  for (int pass = 0; pass < kMostPasses && changed && edit.changes() < kMostChanges; ++pass) {
+  for (int round = 1; round <= kMostRounds && changed && edit.changes() < kMostChanges; ++round) {
     changed = false;
     for (const Pass* rewrite : list_of(Stage::kChip)) {
       if (!is_on(*rewrite, options)) continue;
       edit.begin(*rewrite, /*is_trial=*/false);
-      for (int i = 0; i < kMostPasses && run_pass(*rewrite, edit, kMostChanges) > 0; ++i) changed = true;
+      for (int i = 0; i < kMostRounds && run_pass(*rewrite, edit, log, round, kMostChanges) > 0; ++i) changed = true;
     }
   }
   const std::vector<std::int32_t> origins = edit.origins();
