@@ -70,7 +70,7 @@ class PassLog {
   std::vector<KeptGraph> kept_;
 };
 
-// What a request may name: every pass, and "STAGE/PASS" for those that run in both stages. `stages`: which can run.
+// The names that a request may use: every pass, and "STAGE/PASS" for those that run in several of `stages`.
 std::vector<std::string> graph_names(std::span<const Stage> stages);
 
 // Says what changed in a graph between two looks at it, by comparing operators and tensors.

@@ -18,7 +18,7 @@ bool is_on(const Pass& pass, const RewriteOptions& options) {
   return contains(options.enable, pass.name) || (pass.on_by_default && !options.none);
 }
 
-// What an operator that is left could become if its rewrite were on: tried on a copy.
+// Tries a rewrite that is off on a copy, and returns what operators could become by it.
 std::vector<Application> possible(const ir::Model& model, const std::vector<std::int32_t>& origins, const Pass& rewrite,
                                   const RewriteOptions& options) {
   ir::Model copy = model;
