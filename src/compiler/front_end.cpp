@@ -165,7 +165,7 @@ Result<FrontEndResult> in(const std::string& path, Result<FrontEndResult> result
 Result<passes::SimplifyReport> simplify_once(FrontEndResult& loaded) {
   if (loaded.is_simplified) return passes::SimplifyReport{};
   loaded.is_simplified = true;
-  return passes::simplify(loaded.model, {.disable = {}, .log = &loaded.log});
+  return passes::simplify(loaded.model, {}, loaded.log);
 }
 
 Result<std::string> admit_model(ir::Model& model, const FrontEndOptions& options) {

@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "compiler/resize_inputs.h"
 #include "ir/model.h"
-#include "passes/simplify.h"
+#include "passes/pass_log.h"
 
 namespace reef::compiler {
 

@@ -14,7 +14,7 @@
 #include "partition/check.h"
 #include "partition/cost.h"
 #include "partition/partition.h"
-#include "passes/rewrite.h"
+#include "passes/pass_log.h"
 
 namespace reef::compiler {
 

@@ -156,8 +156,6 @@ class Graph {
   void sweep();
   // Sorts the operators and drops the slots of removed ones. Returns the former id of each operator.
   Result<std::vector<OpId>> settle();
-  // The model as it would be after `finish`, but for the names of new tensors. The graph stays as it is.
-  Result<ir::Model> snapshot() const;
   // Sweeps, settles, and gives new tensors names of their own. The model is whole afterwards.
   Status finish();
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "graph/graph.h"
-#include "ir/compact.h"
 
 namespace reef::graph {
 
@@ -80,17 +79,6 @@ Result<std::vector<OpId>> Graph::settle() {
   index_operators();
   perhaps_dead_ = std::move(known);
   return sequence;
-}
-
-Result<ir::Model> Graph::snapshot() const {
-  REEF_ASSIGN_OR_RETURN(const std::vector<OpId> sequence, order());
-  ir::Model copy = *model_;  // shares the data
-  std::vector<ir::Operator> operators;
-  for (const OpId id : sequence) operators.push_back(op(id));
-  copy.subgraphs[subgraph_].operators = std::move(operators);
-  ir::drop_unused_tensors(copy, subgraph_);
-  ir::drop_unused_buffers(copy);
-  return copy;
 }
 
 Status Graph::finish() {

@@ -26,7 +26,7 @@
 // slices are done, which can wait in wide memory (schedule/spills.h); then they are copied to where they belong. So a
 // group's operands and results need not have room in narrow memory at the same time.
 //
-// Tensors that a group reads, or makes for others, need not exist as a whole on the chip either:
+// What a group reads and makes for others need not exist as a whole on the chip either:
 //   inputs of the part       come in slice by slice
 //   tensors kept by the host  are loaded and stored slice by slice (tiled/transfers.h)
 //   results of the part       go out slice by slice
@@ -66,7 +66,7 @@ struct SliceRows {
 
   // Nothing is to be made.
   bool is_empty() const;
-  // The rows that are there already, inside of an image of so many rows.
+  // What is there already, inside of an image of so many rows.
   tiled::TileRanges kept(std::int32_t id, std::int32_t height) const;
 };
 
@@ -130,7 +130,7 @@ class SlicedOps {
   std::set<std::int32_t> in_place_;
 };
 
-// The operators of a part that can be executed in slices.
+// What of a part can be executed in slices.
 class Sliceable {
  public:
   // `hosted`: tensors of the model that the host keeps; of inputs of the part, those that come in anew for each group.

@@ -104,22 +104,18 @@ int run_pass(const Pass& pass, Graph& graph, PassLog& log, int round) {
 }
 
 int run_pass(const Pass& pass, ChipGraph& graph, PassLog& log, int round, int most) {
-  PassRun run{Stage::kChip, pass.name, graph.subgraph(), round, 0, {}};
-  const std::size_t told = graph.applications().size();
+  const int before = graph.changes();
+  int changes = 0;
   if (pass.whole_on_chip != nullptr) {
-    run.changes = pass.whole_on_chip(graph) ? 1 : 0;
-    if (run.changes > 0) graph.remove_dead();
+    changes = pass.whole_on_chip(graph) ? 1 : 0;
+    if (changes > 0) graph.remove_dead();
   }
   for (OpId op = 0; pass.whole_on_chip == nullptr && op < graph.op_count() && graph.changes() < most; ++op) {
     if (!pass.at_on_chip(graph, op)) continue;
     graph.remove_dead();
-    ++run.changes;
+    ++changes;
   }
-  for (std::size_t i = told; log.request().changes && i < graph.applications().size(); ++i) {
-    if (graph.applications()[i].made) run.sentences.push_back(graph.applications()[i].what);
-  }
-  const int changes = run.changes;
-  log.add(std::move(run), graph);
+  log.add({Stage::kChip, pass.name, graph.subgraph(), round, graph.changes() - before, {}}, graph);
   return changes;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass as users are told of it, and the list of all passes.
+// What users are told about a pass, and all passes.
 #pragma once
 
 #include <cstdint>

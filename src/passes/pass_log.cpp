@@ -14,6 +14,25 @@ namespace {
 
 std::string_view name_of(Stage stage) { return stage == Stage::kChip ? "chip" : "float"; }
 
+// The model as it would be if the graph were finished now, but for the names of new tensors. New operators begin in the
+// neighbourhood of those that they were made for; settling sorts out the rest.
+Result<ir::Model> snapshot(const Graph& graph) {
+  std::vector<OpId> alive;
+  for (OpId op = 0; op < graph.op_slots(); ++op) {
+    if (graph.is_alive(op)) alive.push_back(op);
+  }
+  std::stable_sort(alive.begin(), alive.end(), [&](OpId a, OpId b) { return graph.origin(a) < graph.origin(b); });
+  ir::Model model = graph.model();  // shares the data
+  std::vector<ir::Operator>& operators = model.subgraphs[graph.subgraph()].operators;
+  operators.clear();
+  for (const OpId op : alive) operators.push_back(graph.op(op));
+  Graph sorted(model, graph.subgraph());
+  REEF_RETURN_IF_ERROR(sorted.settle().status());
+  ir::drop_unused_tensors(model, graph.subgraph());
+  ir::drop_unused_buffers(model);
+  return model;
+}
+
 bool names_run(std::string_view name, const PassRun& run) {
   return name == run.pass || name == fmt::format("{}/{}", name_of(run.stage), run.pass);
 }
@@ -58,10 +77,19 @@ void PassLog::add(PassRun run, const Graph& graph) {
   for (const std::string& name : request_.graphs) {
     const KeptGraph* known = find(name);
     if (!names_run(name, run) || (known != nullptr && (known->changes > 0 || run.changes == 0))) continue;
-    auto model = graph.snapshot();
+    auto model = snapshot(graph);
     if (model.ok()) keep(KeptGraph{name, std::move(model).value(), run.changes});
   }
   if (run.changes > 0) runs_.push_back(std::move(run));
+}
+
+void PassLog::tell(std::size_t first_run, const std::vector<std::string>& sentences) {
+  auto next = sentences.begin();
+  for (std::size_t i = first_run; i < runs_.size(); ++i) {
+    for (int change = 0; change < runs_[i].changes && next != sentences.end(); ++change) {
+      runs_[i].sentences.push_back(*next++);
+    }
+  }
 }
 
 void PassLog::append(const PassLog& later) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "graph/graph.h"
 #include "ir/model.h"
 #include "passes/pass_info.h"
+#include "passes/rewrite.h"
+#include "passes/simplify.h"
 
 namespace reef::passes {
 
@@ -23,7 +26,6 @@ inline constexpr std::string_view kImported = "import", kSimplified = "simplify"
 struct LogRequest {
   bool changes = false;             // a sentence for every change
   std::vector<std::string> graphs;  // to keep: "gelu", "chip/gelu" (the pass of that stage), kImported, kSimplified
-  bool asks_for_anything() const { return changes || !graphs.empty(); }
 };
 
 // One run of a pass over a subgraph.
@@ -58,6 +60,8 @@ class PassLog {
   // ---- For the drivers ----
   // `graph` is as the run left it.
   void add(PassRun run, const Graph& graph);
+  // Sentences for the runs from `first_run` on, in order: one for each change.
+  void tell(std::size_t first_run, const std::vector<std::string>& sentences);
   void keep(std::string_view name, const ir::Model& model);
   // The record of a later stage of the same model.
   void append(const PassLog& later);
@@ -69,6 +73,10 @@ class PassLog {
   std::vector<PassRun> runs_;
   std::vector<KeptGraph> kept_;
 };
+
+// Both stages (simplify.h, rewrite.h), recorded. The functions of those headers do the same without a record.
+Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options, PassLog& log);
+Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options, PassLog& log);
 
 // The names that a request may use: every pass, and "STAGE/PASS" for those that run in several of `stages`.
 std::vector<std::string> graph_names(std::span<const Stage> stages);

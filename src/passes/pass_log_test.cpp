@@ -4,7 +4,6 @@
 #include <array>
 
 #include "passes/float/test_graph.h"
-#include "passes/rewrite.h"
 
 namespace reef::passes {
 namespace {
@@ -21,7 +20,7 @@ ir::Model layer_and_relu() {
 
 PassLog log_of(ir::Model model, LogRequest request) {
   PassLog log(std::move(request));
-  EXPECT_TRUE(simplify(model, {.disable = {}, .log = &log}).ok());
+  EXPECT_TRUE(simplify(model, {}, log).ok());
   return log;
 }
 
@@ -88,7 +87,7 @@ TEST(PassLog, KeepingGraphsChangesNothing) {
   LogRequest everything{.changes = true, .graphs = {}};
   for (const PassInfo& pass : passes_of(Stage::kFloat)) everything.graphs.emplace_back(pass.name);
   PassLog log(everything);
-  ASSERT_TRUE(simplify(watched, {.disable = {}, .log = &log}).ok());
+  ASSERT_TRUE(simplify(watched, {}, log).ok());
   EXPECT_TRUE(plain == watched);
 }
 
@@ -105,8 +104,7 @@ TEST(PassLog, RewritesForTheChipAreRecorded) {
     for (const ir::Operator& op : judged.subgraphs[0].operators) fits.push_back(op.type == "RESHAPE");
     return fits;
   };
-  options.log = &log;
-  const auto made = apply_rewrites(model, options);
+  const auto made = apply_rewrites(model, options, log);
   ASSERT_TRUE(made.ok()) << made.status().message();
   ASSERT_EQ(log.runs().size(), 1u);
   EXPECT_EQ(log.runs()[0].stage, Stage::kChip);

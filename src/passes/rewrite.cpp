@@ -33,6 +33,11 @@ std::vector<Application> possible(const ir::Model& model, const std::vector<std:
 }  // namespace
 
 Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options) {
+  PassLog unread;
+  return apply_rewrites(model, options, unread);
+}
+
+Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options, PassLog& log) {
   REEF_RETURN_IF_ERROR(check_names(Stage::kChip, options.enable, "rewrite"));
   REEF_RETURN_IF_ERROR(check_names(Stage::kChip, options.disable, "rewrite"));
   if (model.subgraphs.empty()) return std::vector<Application>();
@@ -40,8 +45,7 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
   ChipGraph edit(model, options);
   if (!edit.is_ordered()) return std::vector<Application>();
   const std::size_t tensor_count = model.subgraphs[0].tensors.size();
-  PassLog unread;
-  PassLog& log = options.log == nullptr ? unread : *options.log;
+  const std::size_t first_run = log.runs().size();
   bool changed = true;
   for (int round = 1; round <= kMostRounds && changed && edit.changes() < kMostChanges; ++round) {
     changed = false;
@@ -61,6 +65,11 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
     return internal_error("rewrites left a model that is not well formed: {}; use --no-rewrites", status.message());
   }
   std::vector<Application> applications = edit.take_applications();
+  std::vector<std::string> made;
+  for (const Application& each : applications) {
+    if (each.made) made.push_back(each.what);
+  }
+  if (log.request().changes) log.tell(first_run, made);
   for (const Pass* rewrite : list_of(Stage::kChip)) {
     if (is_on(*rewrite, options) || contains(options.disable, rewrite->name)) continue;
     for (Application& each : possible(model, origins, *rewrite, options)) {

@@ -19,7 +19,6 @@
 #include "graph/graph.h"
 #include "ir/model.h"
 #include "passes/pass_info.h"
-#include "passes/pass_log.h"
 
 namespace reef::passes {
 
@@ -36,7 +35,6 @@ struct RewriteOptions {
   // What fits is left alone, and what would not fit is not made. May be empty: then the rules of ops/ decide what to
   // touch, and nothing checks what is made.
   FitsPredicate fits;
-  PassLog* log = nullptr;  // gets what was done, where somebody wants to know
 };
 
 // Results that differ by this many steps of the output's scale are rounding; larger differences need the user's word.

@@ -40,9 +40,12 @@ std::int64_t count_operators(const ir::Model& model) {
 }  // namespace
 
 Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options) {
-  REEF_RETURN_IF_ERROR(check_names(Stage::kFloat, options.disable, "pass"));
   PassLog unread;
-  PassLog& log = options.log == nullptr ? unread : *options.log;
+  return simplify(model, options, unread);
+}
+
+Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options, PassLog& log) {
+  REEF_RETURN_IF_ERROR(check_names(Stage::kFloat, options.disable, "pass"));
   log.keep(kImported, model);
   SimplifyReport report;
   report.operators_before = count_operators(model);

@@ -14,13 +14,11 @@
 
 #include "base/status.h"
 #include "ir/model.h"
-#include "passes/pass_log.h"
 
 namespace reef::passes {
 
 struct SimplifyOptions {
   std::vector<std::string> disable;  // names of passes
-  PassLog* log = nullptr;            // gets what was done, where somebody wants to know
 };
 
 struct SimplifyReport {

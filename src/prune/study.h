@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts a model can lose: its groups of units, the order in which each group's units go, and what that does to the
+// What a model can lose: its groups of units, the order in which each group's units go, and what that does to the
 // model's outputs.
 //
 // The effect is measured: a quarter, a half and three quarters of each group are removed, the layers that read them are
@@ -44,7 +44,7 @@ struct StudyOptions {
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;
 };
 
-// The cost of a model, in any unit; less is better.
+// What a model costs, in any unit; less is better.
 using Cost = std::function<Result<double>(const ir::Model&)>;
 
 // Relative squared error of the outputs when `removed` of a group's units are gone.

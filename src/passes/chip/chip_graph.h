@@ -67,7 +67,6 @@ class ChipGraph : public Graph {
   void begin(const Pass& pass, bool is_trial);
   // Removes operators whose results nobody reads.
   void remove_dead();
-  const std::vector<Application>& applications() const { return applications_; }
   std::vector<Application> take_applications();
   int changes() const { return changes_; }
   // A failure is a defect of a pass: what it made depends on itself.

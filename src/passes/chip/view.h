@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effect of chains of RESHAPE and TRANSPOSE, as arithmetic on strides.
+// What chains of RESHAPE and TRANSPOSE do, as arithmetic on strides.
 //
 // Such a chain shows the elements of its source in another order. Each dimension of the result runs over one or more
 // factors: a size and the distance, in elements of the source, between neighbours. Factors that follow each other
@@ -34,7 +34,7 @@ class View {
   // Factors of each dimension, merged, outermost first; none for a dimension of size 1.
   const std::vector<std::vector<Factor>>& dims() const { return dims_; }
   ir::Shape shape() const;
-  // The factors of all dimensions together, merged.
+  // Of all dimensions together, merged.
   std::vector<Factor> factors() const;
   // The source's elements in order: at most another shape.
   bool is_reshape() const { return factors().size() <= 1; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns that several passes look for.
+// What passes look for in common.
 #pragma once
 
 #include <optional>
@@ -66,7 +66,7 @@ std::vector<TensorId> slice_operands(Graph& graph, TensorId x, const std::vector
 struct AxisPadding {
   std::int64_t before = 0, after = 0;
 };
-// The padding that SAME gives an axis.
+// What SAME means for an axis.
 AxisPadding same_padding(std::int64_t input, std::int64_t filter, std::int64_t stride, std::int64_t dilation);
 
 // CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED with constant float weights: where its operands are.
