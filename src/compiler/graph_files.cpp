@@ -20,8 +20,8 @@ std::string model_text(const ir::Model& model) { return ir::print(model, {.max_c
 Result<std::string> graph_text(const passes::PassLog& log, std::string_view name) {
   const passes::KeptGraph* kept = log.find(name);
   REEF_REQUIRE(kept != nullptr,
-               "'{}' did not run on this model, so there is no graph behind it: ONNX and float models are simplified, "
-               "quantized ones are rewritten for the chip (docs/passes.md)",
+               "'{}' did not run on this model, so there is no graph behind it: float passes run on ONNX and float "
+               "models, chip passes on quantized ones, and some only when asked for (docs/passes.md)",
                name);
   return model_text(kept->model);
 }
