@@ -35,7 +35,7 @@ import time
 
 import numpy as np
 
-from breadth_models import ARCHITECTURES, export, read_pictures
+from breadth_models import ARCHITECTURES, export, read_samples, shape_of
 
 CALIBRATION, HELD_OUT = 6, 4
 LEAST_DB = 10
@@ -58,15 +58,22 @@ def run_onnx(path, pictures, optimizes=False):
     return [session.run(None, {name: picture[None]}) for picture in pictures]
 
 
+def arranged(sample, shape):
+    """A sample as the converted model takes it: channels last where the importer has put them there."""
+    if tuple(shape) == sample.shape:
+        return sample
+    return np.moveaxis(sample, 0, -1)
+
+
 def run_litert(path, pictures):
-    """Outputs as real numbers, one list for each picture. Pictures are channels-first, the model takes the other."""
+    """Outputs as real numbers, one list for each picture. Pictures are channels-first, as PyTorch takes them."""
     from ai_edge_litert.interpreter import Interpreter
     interpreter = Interpreter(model_path=str(path), num_threads=1)
     interpreter.allocate_tensors()
     taken, given = interpreter.get_input_details()[0], interpreter.get_output_details()
     outputs = []
     for picture in pictures:
-        value = picture[None] if tuple(taken["shape"])[1] == 3 else picture.transpose(1, 2, 0)[None]
+        value = arranged(picture, taken["shape"][1:])[None]
         scale, zero = taken["quantization"]
         if taken["dtype"] != np.float32:
             limits = np.iinfo(taken["dtype"])
@@ -82,10 +89,15 @@ def run_litert(path, pictures):
     return outputs
 
 
+def input_shape(path):
+    from ai_edge_litert.interpreter import Interpreter
+    return Interpreter(model_path=str(path), num_threads=1).get_input_details()[0]["shape"][1:]
+
+
 def in_layout_of(reference, output):
     """An output that became channels-last, as the reference has it. Where both ways have the shape (3 anchors on 3 x 3
     places), the one that is nearer."""
-    ways = [output] + ([output.transpose(0, 3, 1, 2)] if output.ndim == 4 else [])
+    ways = [output] + ([np.moveaxis(output, -1, 1)] if output.ndim > 2 else [])
     ways = [way for way in ways if way.shape == reference.shape]
     if ways:
         return min(ways, key=lambda way: np.abs(way - reference).sum())
@@ -198,7 +210,8 @@ def by_ai_edge(path, calibration, held_out, reference, shapes, work):
     key = list(interpreter.get_signature_list())[0] if interpreter.get_signature_list() else None
     name = interpreter.get_signature_list()[key]["inputs"][0] if key else None
     made = quantizer.Quantizer(str(path), recipe.static_wi8_ai8())
-    data = {key: [{name: p.transpose(1, 2, 0)[None]} for p in calibration]}
+    shape = interpreter.get_input_details()[0]["shape"][1:]
+    data = {key: [{name: arranged(p, shape)[None]} for p in calibration]}
     result = made.quantize(made.calibrate(data))
     out = work / "aieq_int8.tflite"
     out.write_bytes(result.quantized_model)
@@ -230,13 +243,37 @@ def is_usable(row, int8_file):
     return row["db"] >= max(others, default=0) - BEHIND_PEERS_DB
 
 
-def compiled(program, row, int8_file, work):
+def products(op):
+    """Multiplications of an operator of `reef check --json`; 0 for those without weights or a second matrix."""
+    shapes = [t["shape"] for t in op["inputs"]]
+    result = int(np.prod(op["outputs"][0]["shape"]))
+    if op["type"] in ("CONV_2D", "FULLY_CONNECTED"):
+        return result * int(np.prod(shapes[1][1:]))
+    if op["type"] == "DEPTHWISE_CONV_2D":
+        return result * int(np.prod(shapes[1][:3]))
+    if op["type"] == "TRANSPOSE_CONV":
+        return int(np.prod(shapes[2])) * int(np.prod(shapes[1][:3]))
+    if op["type"] == "BATCH_MATMUL":
+        *outer, rows, columns = op["outputs"][0]["shape"]
+        outer = int(np.prod(outer))  # an operand without these dimensions is used for all of them
+        return result * max(int(np.prod(shapes[0])) // (outer * rows), int(np.prod(shapes[1])) // (outer * columns))
+    if op["type"] == "UNIDIRECTIONAL_SEQUENCE_LSTM":
+        return result * sum(s[-1] for s in shapes[1:9] if len(s) == 2)
+    return 0
+
+
+def compiled(program, row, int8_file, work, options=()):
     """Compile, verify, audit; fills the row, or says what failed."""
-    code, said_json, said, row["compile_s"] = reef(program, "compile", int8_file, "-o", work, "--json", "--verify")
+    code, said_json, said, row["compile_s"] = reef(program, "compile", int8_file, "-o", work, "--json", "--verify", *options)
     if code not in (0, 3):
         return row | {"failed": f"compile: {said}"}
     made = json.loads(said_json)["files"][0]
     row["ops"], row["on_chip"] = made["operations"], made["operations_on_chip"]
+    counts = [(products(op), op["on"] == "edgetpu") for op in made["check"]["ops"]]
+    row["products"], row["products_on_chip"] = sum(n for n, _ in counts), sum(n for n, on_chip in counts if on_chip)
+    row["left"] = sorted({f"{op['type']}: {op['findings'][0]['rule']} {op['findings'][0]['particulars']}"
+                          for op in made["check"]["ops"] if op["on"] != "edgetpu" and op["findings"]})[:8]
+    row["no_code"] = [part["no_machine_code"] for part in made["edge_tpu_subgraphs"] if not part["has_code"]]
     row["verified"], row["why"] = made["verified"], made.get("not_verified", "")
     if row["on_chip"] > 0:
         code, _, said, _ = reef(program, "audit", "--strict", made["output"])
@@ -247,7 +284,7 @@ def compiled(program, row, int8_file, work):
 def measure(program, name, side, arguments, work):
     row = {"name": name, "side": side}
     onnx = arguments.work / f"{name}{'_dynamo' if arguments.dynamo else ''}.onnx"
-    calibration = read_pictures(arguments.pictures, side, CALIBRATION + HELD_OUT)
+    calibration = read_samples(arguments.pictures, shape_of(side), CALIBRATION + HELD_OUT)
     calibration, held_out = calibration[:CALIBRATION], calibration[CALIBRATION:]
     if not onnx.exists():
         try:
@@ -260,7 +297,7 @@ def measure(program, name, side, arguments, work):
     if code != 0:
         return row | {"failed": f"convert: {said}"}
     row["difference"] = max(difference(a, b) for a, b in paired(reference, run_litert(float_file, held_out)))
-    np.savez(work / "calib.npz", calib=calibration.transpose(0, 2, 3, 1))
+    np.savez(work / "calib.npz", calib=np.stack([arranged(p, input_shape(float_file)) for p in calibration]))
     how = [] if arguments.auto else ["--calibration", "minmax", "--held-back", "0"]
     code, _, said, row["quantize_s"] = reef(program, "quantize", onnx, "--data", work / "calib.npz", "--preprocess",
                                             "none", *how, "-o", int8_file)
@@ -278,7 +315,7 @@ def measure(program, name, side, arguments, work):
     row["usable"] = is_usable(row, int8_file)
     if arguments.keep:
         (arguments.work / int8_file.name).write_bytes(int8_file.read_bytes())
-    return compiled(program, row, int8_file, work)
+    return compiled(program, row, int8_file, work, arguments.compile_options.split())
 
 
 def table(rows, has_peers):
@@ -325,6 +362,8 @@ def main():
     parser.add_argument("--dynamo", action="store_true", help="PyTorch's newer exporter")
     parser.add_argument("--peers", choices=["all", "low"])
     parser.add_argument("--auto", action="store_true", help="quantize with all that Reef tries by default")
+    parser.add_argument("--compile-options", default="", help="for reef compile: --all-rewrites shows what can be on the chip, also "
+                        "where the CPU is predicted to be faster")
     parser.add_argument("--pictures", help="folder of pictures; without it they are drawn")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "reef_breadth")
     parser.add_argument("--out", type=pathlib.Path)

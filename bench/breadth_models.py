@@ -14,17 +14,21 @@ quantizers are concerned:
   - detectors of torchvision are exported as backbone, neck and heads (what runs on an accelerator), without the decoding
     and suppression of boxes; Ultralytics' models as its own exporter does, decoding included.
 
-A name is torchvision's where torchvision has it, Ultralytics' yaml file where it begins with "yolo" or "rtdetr", else timm's.
+A name is that of a layer or network of breadth_layers.py or small_networks/ where these have it, torchvision's where torchvision has
+it, Ultralytics' yaml file where it begins with "yolo" or "rtdetr", else timm's.
 """
 import os
 import pathlib
 
 import numpy as np
 
+import breadth_layers
+import small_networks
+
 SHIFT = 0.5
 SHIFT_ULTRALYTICS = 1.0  # their rectifier is SiLU throughout
 
-# family: {name: side of the picture}
+# family: {name: side of the picture, or the shape of one sample as PyTorch takes it}
 ARCHITECTURES = {
     "mobile convnets": {
         "mobilenet_v2": 128, "mobilenet_v3_small": 128, "mobilenet_v3_large": 128, "mnasnet1_0": 128,
@@ -80,8 +84,61 @@ ARCHITECTURES = {
         "yolov10n": 160, "yolo11n": 160, "yolo11n-seg": 160, "yolo11n-pose": 160, "yolo11n-cls": 96, "yolo12n": 160,
         "yolo26n": 160, "rtdetr-l": 160,
     },
+    "further mobile convnets": {
+        "mnasnet0_5": 96, "shufflenet_v2_x0_5": 96, "ghostnetv3_050": 96, "lcnetv2_small": 96, "tf_mixnet_s": 96,
+        "tf_efficientnet_b0": 96, "tf_mobilenetv3_small_minimal_100": 96, "mobilenetv3_rw": 96, "tf_efficientnetv2_b0": 96,
+        "tf_efficientnet_cc_b0_4e": 64, "gc_efficientnetv2_rw_t": 64, "fasternet_t0": 96,
+        "starnet_s050": 96, "hgnetv2_b1": 64, "mobilenetv2_035": 96, "efficientnet_blur_b0": 64, "efficientnet_h_b5": 64,
+        "test_efficientnet": 96, "test_efficientnet_gn": 96, "test_efficientnet_ln": 96, "test_efficientnet_evos": 96,
+    },
+    "further convnets": {
+        "vgg11_bn": 224, "densenetblur121d": 64, "res2net50d": 64, "regnetv_040": 64, "resnetrs50": 64,
+        "resnetv2_50x1_bit": 64, "resnet50_gn": 64, "xception41p": 64, "hrnet_w18": 64, "eca_vovnet39b": 64,
+        "cs3edgenet_x": 64, "cs3sedarknet_l": 64, "sedarknet21": 64, "darknetaa53": 64, "cspnext_tiny": 64,
+        "legacy_seresnet18": 64, "inception_resnet_v2": 96, "nasnetalarge": 96, "pnasnet5large": 96, "seresnextaa101d_32x8d": 64,
+        "test_resnet": 96, "test_byobnet": 96, "test_nfnet": 96, "test_convnext": 96, "test_convnext2": 96, "test_convnext3": 96,
+        "test_mambaout": 96, "caformer_s18": 64, "skresnet34": 64, "resnet18d": 64, "tresnet_v2_l": 64, "dpn68b": 64,
+        "halonet26t": 64, "eca_botnext26ts_256": 256, "bat_resnext26ts": 64, "lamhalobotnet50ts_256": 64, "repvgg_d2se": 64,
+        "nf_resnet50": 64, "dm_nfnet_f0": 64, "convnext_zepto_rms": 64, "convnext_atto_ols": 64, "mambaout_kobe": 64,
+    },
+    "further transformers and hybrids": {
+        "test_vit": 160, "test_vit2": 160, "test_vit3": 160, "test_vit4": 160, "test_maxvit": 160, "test_coatnet": 160,
+        "test_vit_relpos": 160,
+        "coat_lite_tiny": 64, "cpubone_nano": 96, "crossvit_9_dagger_240": 240, "csatv2": 224, "davit_tiny": 64, "deit3_small_patch16_224": 64,
+        "efficientvim_m1": 96, "eva02_tiny_patch14_224": 56, "gcvit_xxtiny": 224, "hiera_tiny_224": 224, "iformer_t": 64, "lowformer_b0": 64,
+        "mvitv2_tiny": 64, "nextvit_small": 64, "sequencer2d_s": 64, "swinv2_tiny_window8_256": 256, "swinv2_cr_tiny_224": 224,
+        "swin_s3_tiny_224": 224, "tiny_vit_5m_224": 224, "tnt_s_patch16_224": 224, "twins_svt_small": 64, "vit_small_r26_s32_224": 224,
+        "vit_relpos_small_patch16_224": 64, "vitamin_small_224": 64, "volo_d1_224": 224, "beit_base_patch16_224": 64, "flexivit_small": 64,
+        "maxxvit_rmlp_nano_rw_256": 256, "efficientvit_b1": 64, "efficientvit_l1": 64, "efficientvit_m1": 224, "gmixer_12_224": 64,
+        "resmlp_12_224": 64, "xcit_nano_12_p8_224": 64, "convit_small": 64, "visformer_small": 64, "mobilevit_xs": 128,
+        "edgenext_x_small": 64, "swiftformer_s": 64, "fastvit_sa12": 64, "fastvit_mci0": 64, "repvit_m1_0": 64, "shvit_s2": 96,
+        "pvt_v2_b2_li": 224, "levit_conv_128s": 224, "pit_xs_224": 224, "swin_t": 64, "maxvit_t": 224,
+        "mobilenetv4_hybrid_large": 64, "samvit_base_patch16_224": 64, "hieradet_small": 64,
+    },
+    "video": {
+        "r3d_18": (3, 8, 32, 32), "mc3_18": (3, 8, 32, 32), "r2plus1d_18": (3, 8, 32, 32), 
+        "mvit_v2_s": (3, 16, 224, 224), "swin3d_t": (3, 8, 32, 32),
+    },
+    "further detectors": {
+        "keypointrcnn_resnet50_fpn": 96, "maskrcnn_resnet50_fpn": 96, "fasterrcnn_resnet50_fpn_v2": 96,
+        "fasterrcnn_mobilenet_v3_large_fpn": 128,
+    },
+    "further Ultralytics": {
+        "yolov3": 96, "yolov3-spp": 96, "yolov5n-p6": 128, "yolov8n-p6": 128, "yolov8n-world": 128, "yolov8n-worldv2": 128,
+        "yolov8n-ghost-p2": 128, "yolov8n-ghost-p6": 128, "yolov8n-rtdetr": 160, "yolov8n-pose-p6": 128, "yolov8n-seg-p6": 128,
+        "yolov8n-cls-resnet50": 96, "yolov9s": 128, "yolov9c-seg": 128, "yolov10s": 128, "yolo11n-obb": 128,
+        "yolo12n-cls": 96, "yolo12n-seg": 128, "yolo12n-pose": 128, "yolo12n-obb": 128,
+        "yolo26n-cls": 96, "yolo26n-seg": 128, "yolo26n-pose": 128, "yolo26n-obb": 128, "yolo26n-p2": 128, "yolo26n-depth": 128,
+        "yolo26n-sem": 128, "rtdetr-resnet50": 160,
+    },
+    "layers": {name: breadth_layers.SIDE for name in breadth_layers.layers()},
+    "small networks": {name: shape for name, (shape, _) in small_networks.NETWORKS.items()},
 }
-ARCHITECTURES = {f: {name: side for name, side in m.items() if side} for f, m in ARCHITECTURES.items()}
+
+
+def shape_of(size):
+    """Of one sample, from what ARCHITECTURES says."""
+    return (3, size, size) if isinstance(size, int) else tuple(size)
 
 
 def hash_of(name):
@@ -129,9 +186,10 @@ def build_ultralytics(name):
     """What Ultralytics' exporter hands to PyTorch's: the head decodes its boxes and gives one tensor."""
     os.environ.setdefault("YOLO_OFFLINE", "1")
     from ultralytics.nn.tasks import (ClassificationModel, DetectionModel, OBBModel, PoseModel, RTDETRDetectionModel,
-                                      SegmentationModel)
-    kinds = {"cls": ClassificationModel, "seg": SegmentationModel, "pose": PoseModel, "obb": OBBModel}
-    kind = RTDETRDetectionModel if name.startswith("rtdetr") else kinds.get(name.rsplit("-", 1)[-1], DetectionModel)
+                                      SegmentationModel, WorldModel)
+    kinds = {"cls": ClassificationModel, "seg": SegmentationModel, "pose": PoseModel, "obb": OBBModel, "rtdetr": RTDETRDetectionModel,
+             "world": WorldModel, "worldv2": WorldModel}
+    kind = next((kinds[word] for word in name.split("-") if word in kinds), DetectionModel)
     model = kind(f"{name}.yaml", verbose=False)
     for scores in getattr(model.model[-1], "cv3", None) or []:
         last = [m for m in scores.modules() if getattr(m, "bias", None) is not None][-1]
@@ -143,7 +201,7 @@ def build_ultralytics(name):
 
 
 def is_ultralytics(name):
-    return name.startswith(("yolo", "rtdetr"))
+    return name.startswith(("yolo", "rtdetr")) and name not in small_networks.NETWORKS
 
 
 def build(name, side):
@@ -151,6 +209,11 @@ def build(name, side):
     import torch
     import torchvision
     torch.manual_seed(hash_of(name))
+    if name in small_networks.NETWORKS:
+        return small_networks.NETWORKS[name][1]()
+    if name in breadth_layers.layers():
+        torch.manual_seed(hash_of(name))
+        return breadth_layers.build(name)
     if is_ultralytics(name):
         return build_ultralytics(name)
     if name in torchvision.models.list_models():
@@ -208,9 +271,9 @@ def ready_for_export(name, module):
     return plain(module).eval()
 
 
-def export(name, side, pictures, path, dynamo):
+def export(name, size, pictures, path, dynamo):
     import torch
-    module = build(name, side)
+    module = build(name, size if isinstance(size, int) else size[-1])
     settle(module, pictures, SHIFT_ULTRALYTICS if is_ultralytics(name) else SHIFT)
     module = ready_for_export(name, module)
     sample = torch.from_numpy(pictures[:1])
@@ -224,19 +287,25 @@ def export(name, side, pictures, path, dynamo):
     temporary.rename(path)
 
 
-def read_pictures(folder, side, count):
-    """Pictures [count, 3, side, side] between -2 and 2; drawn ones where there is no folder."""
+def read_samples(folder, shape, count):
+    """[count, *shape], between -2 and 2 for the most part. Pictures of the folder for networks that take pictures; where
+    there is no folder, and for all other networks, they are drawn."""
+    takes_pictures = len(shape) == 3 and shape[0] == 3
     files = sorted(p for p in pathlib.Path(folder).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png")) \
-        if folder else []
+        if folder and takes_pictures else []
     result = []
     for i in range(count):
+        random = np.random.default_rng(i)
         if files:
             from PIL import Image
-            picture = Image.open(files[i * len(files) // count]).convert("RGB").resize((side, side))
-            result.append((np.asarray(picture, np.float32) / 255 - 0.45) / 0.225)
+            picture = Image.open(files[i * len(files) // count]).convert("RGB").resize(shape[:0:-1])
+            result.append(((np.asarray(picture, np.float32) / 255 - 0.45) / 0.225).transpose(2, 0, 1))
+        elif takes_pictures:
+            coarse = random.uniform(-2, 2, (3, 8, 8))
+            rows, columns = (np.linspace(0, 7, size).astype(int) for size in shape[1:])
+            result.append(coarse[:, rows][:, :, columns] + random.normal(0, 0.1, shape))
         else:
-            random = np.random.default_rng(i)
-            coarse = random.uniform(-2, 2, (8, 8, 3))
-            rows = np.linspace(0, 7, side).astype(int)
-            result.append((coarse[rows][:, rows] + random.normal(0, 0.1, (side, side, 3))).astype(np.float32))
-    return np.stack(result).transpose(0, 3, 1, 2).astype(np.float32)
+            # Something slow and something fast, louder or softer: no two samples have the same mean and power.
+            slow = np.sin(np.linspace(0, random.uniform(1, 9), shape[-1]) + random.uniform(0, 6))
+            result.append((slow + random.normal(0, 0.5, shape)) * random.uniform(0.3, 1.2))
+    return np.stack(result).astype(np.float32)

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
 
-SIDE, CALIBRATION, THRESHOLD = 128, 96, 0.25
+SIDE, CLASSES, CALIBRATION, THRESHOLD = 128, 4, 96, 0.25
 
 
 def overlap(a, b):
@@ -38,6 +38,8 @@ def joined(family, outputs):
         output = np.asarray(output)[0]
         rows.append(output.T if family == "v8" and output.shape[0] < output.shape[1] else output)
     whole = np.concatenate(rows, 1)
+    if family == "v10":
+        return whole[:, :4], whole[:, 4:5] * (whole[:, 5:] == np.arange(CLASSES))
     if family == "ssd":
         return whole[:, :4] * SIDE, whole[:, 5:]  # without the background
     if family == "detr":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One small detector for each family of heads, trained on drawn shapes, as ONNX files.
 
-    models/make_head_families.py OUT [--steps 1500] [--families v8,v5,...]
+    models/make_head_families.py OUT [--steps 1500] [--batch 128] [--families v8,v5,...]
 
 What quantization does to a detector depends on how its head encodes boxes and on how its outputs are joined, not on
 its size. Weights of the usual detectors cannot be had without a download, so each family is trained here: the same
@@ -10,13 +10,16 @@ backbone (SiLU, two feature maps), pictures of 128 x 128 with up to three shapes
 
   v8     distances to the edges as distributions over bins, scores by sigmoid; boxes (pixels) and scores joined
          along channels (YOLOv8, v9, 11, 12)
+  v10    as v8, but one cell alone answers for an object, and the 20 best rows are chosen in the graph: centre, size, score
+         and number of the class (YOLOv10, 26)
   v5     anchors, objectness; boxes (pixels), objectness and scores joined along the last axis (YOLOv5, v7)
   yolox  exponential of sizes, no anchors; otherwise as v5 (YOLOX, YOLOv6)
   ssd    priors, encoded offsets, SOFTMAX over classes and background; boxes and scores as two outputs (SSD)
   detr   the best cells are queries of a small transformer decoder; boxes (fractions) and scores joined, rows in the
          order of a selection (DETR, RT-DETR)
 
-The same seed gives the same pictures; weights depend on the machine. A minute for each on a GPU.
+The same seed gives the same pictures; weights depend on the machine. A minute for each on a GPU; on a CPU `--steps 500 --batch 24`
+takes some two minutes for each and is enough for most boxes to be right.
 """
 import argparse
 import pathlib
@@ -130,13 +133,31 @@ def owners(places, strides, boxes, kinds):
     return torch.where(found > -1e8, owner, torch.full_like(owner, -1))
 
 
+def nearest_only(owner, places, boxes):
+    """Of the cells that are asked for an object, the one nearest to its centre."""
+    result = torch.full_like(owner, -1)
+    for o in range(boxes.shape[1]):
+        distance = (places[None] - boxes[:, o, None, :2]).norm(dim=-1)
+        distance = torch.where(owner == o, distance, torch.full_like(distance, 1e9))
+        nearest, at = distance.min(1, keepdim=True)
+        result.scatter_(1, at, torch.where(nearest < 1e8, torch.full_like(at, o), result.gather(1, at)))
+    return result
+
+
+def best_rows(boxes, scores, count=20):
+    """The rows with the best scores: [b, count, 6], as YOLOv10 gives them out."""
+    best, at = scores.flatten(1).topk(count)
+    row = torch.div(at, CLASSES, rounding_mode="floor")[..., None]
+    return torch.cat([boxes.gather(1, row.expand(-1, -1, 4)), best[..., None], (at % CLASSES)[..., None].float()], -1)
+
+
 class Detector(nn.Module):
     def __init__(self, family):
         super().__init__()
         self.family = family
         self.backbone = Backbone()
         centres, strides = cells()
-        if family == "v8":
+        if family in ("v8", "v10"):
             self.head = Head(4 * BINS + CLASSES)
         elif family == "yolox":
             self.head = Head(5 + CLASSES)
@@ -159,7 +180,7 @@ class Detector(nn.Module):
 
     # Boxes (centre and size, pixels) and logits from raw predictions.
     def decode(self, raw):
-        if self.family == "v8":
+        if self.family in ("v8", "v10"):
             bins = torch.arange(BINS, device=raw.device, dtype=raw.dtype)
             spread = raw[..., :4 * BINS].reshape(raw.shape[0], -1, 4, BINS).softmax(-1) @ bins
             near, far = self.centres - spread[..., :2] * self.strides, self.centres + spread[..., 2:] * self.strides
@@ -200,6 +221,8 @@ class Detector(nn.Module):
         boxes, logits = self.decode(self.head(maps))
         if self.family == "v8":
             return torch.cat([boxes, logits.sigmoid()], -1).transpose(1, 2)
+        if self.family == "v10":
+            return best_rows(boxes, logits.sigmoid())
         if self.family == "ssd":
             return boxes / SIDE, logits.softmax(-1)
         return torch.cat([boxes, logits.sigmoid()], -1)
@@ -212,6 +235,8 @@ class Detector(nn.Module):
         raw = self.head(maps)
         found, logits = self.decode(raw)
         owner = owners(self.centres, self.strides, boxes, kinds)
+        if self.family == "v10":
+            owner = nearest_only(owner, self.centres, boxes)
         if hasattr(self, "sizes"):  # the anchor must be like the box
             size = boxes.gather(1, owner.clamp(min=0)[..., None].expand(-1, -1, 4))[..., 2]
             ratio = torch.maximum(size / self.sizes[:, 0], self.sizes[:, 0] / size)
@@ -224,7 +249,7 @@ class Detector(nn.Module):
         near = F.smooth_l1_loss(found / self.strides, wanted / self.strides, reduction="none").sum(-1)
         loss = (((1 - shared) * 3 + 0.3 * near) * is_owned).sum() / count
         one_hot = F.one_hot(kind, CLASSES).float() * is_owned[..., None]
-        if self.family == "v8":
+        if self.family in ("v8", "v10"):
             return loss + F.binary_cross_entropy_with_logits(logits, one_hot, reduction="sum") / count
         if self.family == "ssd":
             target = torch.where(is_owned, kind + 1, torch.zeros_like(kind))
@@ -260,10 +285,10 @@ class Detector(nn.Module):
             3 * F.binary_cross_entropy_with_logits(logits, one_hot, reduction="sum") / count
 
 
-FAMILIES = ("v8", "v5", "yolox", "ssd", "detr")
+FAMILIES = ("v8", "v10", "v5", "yolox", "ssd", "detr")
 
 
-def train(family, steps, device):
+def train(family, steps, batch, device):
     generator = torch.Generator(device=device)
     generator.manual_seed(7)
     torch.manual_seed(7)
@@ -271,7 +296,7 @@ def train(family, steps, device):
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
     for step in range(steps):
-        loss = model.loss(*draw(128, generator, device))
+        loss = model.loss(*draw(batch, generator, device))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 5)
@@ -286,6 +311,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--weights", type=pathlib.Path, help="folder of weights of an earlier run: only export them")
     arguments = parser.parse_args()
@@ -296,7 +322,7 @@ def main():
             model = Detector(family).eval()
             model.load_state_dict(torch.load(arguments.weights / f"{family}.pt", weights_only=True))
         else:
-            model = train(family, arguments.steps, device)
+            model = train(family, arguments.steps, arguments.batch, device)
             torch.save(model.state_dict(), arguments.out / f"{family}.pt")
         try:
             torch.onnx.export(model, (torch.zeros(1, 3, SIDE, SIDE),), str(arguments.out / f"{family}.onnx"),

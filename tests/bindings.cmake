@@ -27,6 +27,10 @@ set_tests_properties(coral_programs PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
 add_test(NAME ultralytics COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_ultralytics.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
 set_tests_properties(ultralytics PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
 
+# Netron's reader, from PyPI, under Node.js.
+add_test(NAME netron COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_netron.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+set_tests_properties(netron PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+
 # pyusb with virtual sticks, where it is installed (PyPI: pyusb).
 add_test(NAME pyusb COMMAND reef virtual-usb -- ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/pyusb_client.py)
 set_tests_properties(pyusb PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)

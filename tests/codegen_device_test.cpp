@@ -220,7 +220,7 @@ TEST(CodegenDevice, SameModelSamePackage) {
   EXPECT_TRUE(*a == *b);
 }
 
-// What there is no code for is said, with the operator.
+// A refusal names the operator for which there is no code.
 TEST(CodegenDevice, RefusesWithTheReason) {
   const auto reason = [](const ir::Model& model) {
     const auto package = compiler::generate_code(WholeModel(model).part(7));
@@ -229,8 +229,8 @@ TEST(CodegenDevice, RefusesWithTheReason) {
   };
   QuantizedModel other;
   const std::int32_t x = other.input({1, 8, 8, 8});
-  EXPECT_EQ(reason(other.finish({other.unary("ABS", other.conv(x, 8))})),
-            "op 1 ABS: code for this operator is not generated yet");
+  EXPECT_EQ(reason(other.finish({other.unary("COS", other.conv(x, 8))})),
+            "op 1 COS: code for this operator is not generated yet");
 }
 
 }  // namespace

@@ -28,10 +28,11 @@ void expect_answer(const std::string& arguments, int exit_code, const std::vecto
 }
 
 TEST_F(Usage, EnumeratedOptionsSayWhatIsAllowed) {
-  expect_answer("compile -O3 " + kModel, 2, {"reef compile: -O: '3' is not allowed; allowed: 0, 1\n"});
+  expect_answer("compile -O3 " + kModel, 2, {"reef compile: -O: '3' is not allowed; allowed: 0, 1, 2\n"});
   expect_answer("compile --no-code cpus " + kModel, 2, {"allowed: cpu, fail, package (did you mean cpu?)"});
   expect_answer("compile --dump lowr " + kModel, 2, {"'lowr' is not allowed", "did you mean lower?"});
-  expect_answer("compile --stop-after all " + kModel, 2, {"allowed: rewrite, partition, lower, schedule, emit"});
+  expect_answer("compile --stop-after all " + kModel, 2,
+                {"allowed: simplify, rewrite, partition, lower, schedule, emit"});
   expect_answer("quantize --mode int4 " + kModel + " -o x.tflite", 2, {"'int4' is not allowed", "int16x8"});
   expect_answer("quantize --io int16 " + kModel + " -o x.tflite", 2, {"allowed: float32, int8, uint8"});
   expect_answer("quantize --calibration kl " + kModel + " -o x.tflite", 2, {"minmax", "entropy"});

@@ -22,9 +22,9 @@
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "learn/head_runner.h"
+#include "passes/rewrite.h"
+#include "passes/simplify.h"
 #include "quantize/quantize.h"
-#include "rewrite/rewrite.h"
-#include "simplify/simplify.h"
 #include "vector_case.h"
 
 namespace reef::testing {
@@ -155,7 +155,7 @@ TEST(FoldedConstants, SimplifyComputesWhatTheCurrentRuntimeRecorded) {
   Tally tally;
   for_each_case([&](const std::string& op, const VectorCase& vector, const ir::Model& model) {
     ir::Model changed = model;
-    const auto report = simplify::simplify(changed);
+    const auto report = passes::simplify(changed);
     ASSERT_TRUE(report.ok()) << op << " " << vector.name << ": " << report.status().message();
     tally.judge(op, vector, gives_recorded_outputs(changed, vector), is_folded(changed, vector.outputs.size()));
   });
@@ -169,12 +169,12 @@ TEST(FoldedConstants, SimplifyComputesWhatTheCurrentRuntimeRecorded) {
 TEST(FoldedConstants, RewritesComputeWhatTheCurrentRuntimeRecorded) {
   Tally tally;
   for_each_case([&](const std::string& op, const VectorCase& vector, const ir::Model& model) {
-    rewrite::RewriteOptions options;
+    passes::RewriteOptions options;
     options.none = true;
     options.enable = {"fold-constants"};
     options.evaluate = compiler::cpu_evaluator();
     ir::Model changed = model;
-    const auto applied = rewrite::apply_rewrites(changed, options);
+    const auto applied = passes::apply_rewrites(changed, options);
     ASSERT_TRUE(applied.ok()) << op << " " << vector.name << ": " << applied.status().message();
     tally.judge(op, vector, gives_recorded_outputs(changed, vector), is_folded(changed, vector.outputs.size()));
   });
@@ -194,7 +194,7 @@ TEST(FoldedConstants, QuantizersOfWeightsComputeWhatTheCurrentRuntimeRecorded) {
     for (const quantize::Mode mode : {quantize::Mode::kFloat16, quantize::Mode::kDynamic}) {
       ir::Model changed = model;
       add_float_branch(changed.subgraphs[0]);
-      ASSERT_TRUE(simplify::simplify(changed).ok());
+      ASSERT_TRUE(passes::simplify(changed).ok());
       quantize::QuantizeOptions options;
       options.mode = mode;
       const auto result = quantize::quantize(changed, nullptr, options);

@@ -263,7 +263,8 @@ TEST_F(FrontOfHouse, PagesAndCompletionsKnowEveryCommand) {
   EXPECT_EQ(written.exit_code, 0) << written.text;
   const Outcome help = reef("--help");
   const std::string bash = reef("completion bash").text, fish = reef("completion fish").text;
-  std::istringstream lines(help.text.substr(help.text.find("Commands:")));
+  ASSERT_NE(help.text.find("Start here:"), std::string::npos) << help.text;
+  std::istringstream lines(help.text.substr(help.text.find("Start here:")));
   int commands = 0;
   for (std::string line; std::getline(lines, line) && line.find("Options:") == std::string::npos;) {
     std::istringstream words(line);
@@ -283,15 +284,55 @@ TEST_F(FrontOfHouse, PagesAndCompletionsKnowEveryCommand) {
       "bash -c 'source " + path("reef.bash") +
       "; COMP_WORDS=(reef compile --no); COMP_CWORD=2; _reef; printf \"%s\\n\" \"${COMPREPLY[@]}\"; "
       "COMP_WORDS=(reef quantize --mode int); COMP_CWORD=3; _reef; printf \"%s\\n\" \"${COMPREPLY[@]}\"; "
+      "COMP_WORDS=(reef help ver); COMP_CWORD=2; _reef; printf \"%s\\n\" \"${COMPREPLY[@]}\"; "
       "COMP_WORDS=(reef co); COMP_CWORD=1; _reef; printf \"%s\\n\" \"${COMPREPLY[@]}\"' > " +
       path("answers");
   EXPECT_EQ(std::system(ask.c_str()), 0);
   std::ifstream file(path("answers"));
   std::ostringstream answers;
   answers << file.rdbuf();
-  for (const char* word :
-       {"--no-verify\n", "--no-rewrites\n", "int8\n", "int16x8\n", "compile\n", "compare\n", "completion\n"}) {
+  for (const char* word : {"--no-verify\n", "--no-rewrites\n", "int8\n", "int16x8\n", "compile\n", "compare\n",
+                           "completion\n", "verify\n"}) {
     EXPECT_NE(answers.str().find(word), std::string::npos) << word << answers.str();
+  }
+}
+
+// What a shell prints for `command`; nothing: the shell is not installed.
+std::string said_by(const std::string& shell, const std::string& command, const std::string& file) {
+  if (std::system((shell + " -c true 2>/dev/null").c_str()) != 0) return "";
+  EXPECT_EQ(std::system((command + " > " + file).c_str()), 0) << command;
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+TEST_F(FrontOfHouse, ShellsCompleteWordsAndFiles) {
+  for (const char* shell : {"zsh", "fish"}) {
+    std::ofstream(path(shell)) << reef(std::string("completion ") + shell).text;
+  }
+  const std::string fish =
+      said_by("fish", "fish -c 'source " + path("fish") + "; complete -C \"reef help quant\"'", path("fish_says"));
+  if (!fish.empty()) EXPECT_EQ(fish.rfind("quantize", 0), 0u) << fish;
+  // Outside of its line editor zsh lacks the functions that take the answers: these print them.
+  const std::string zsh = said_by(
+      "zsh",
+      "zsh -f -c 'compdef() {}; compadd() { print -- \"$@\" }; _files() { print files }; source " + path("zsh") +
+          "; words=(reef eval --metric t); CURRENT=4; _reef; words=(reef run x); "
+          "CURRENT=3; _reef'",
+      path("zsh_says"));
+  if (!zsh.empty()) EXPECT_EQ(zsh, "-- top1 top5 map50 psnr miou\nfiles\n");
+  if (fish.empty() && zsh.empty()) GTEST_SKIP() << "neither zsh nor fish is installed";
+}
+
+TEST_F(FrontOfHouse, ManPagesHaveNoWarnings) {
+  if (std::system("man --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no man";
+  ASSERT_EQ(reef("man -o " + path("pages")).exit_code, 0);
+  for (const auto& page : fs::directory_iterator(path("pages"))) {
+    const std::string command = "LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l " + page.path().string() + " 2> " +
+                                path("warnings") + " > " + path("text");
+    EXPECT_EQ(std::system(command.c_str()), 0) << page.path();
+    EXPECT_EQ(fs::file_size(path("warnings")), 0u) << page.path();
+    EXPECT_GT(fs::file_size(path("text")), 200u) << page.path();
   }
 }
 

@@ -139,7 +139,7 @@ compiler::PlanOptions random_options(Random& random) {
   compiler::PlanOptions options;
   options.runtime = static_cast<int>(10 + random() % 5);
   options.rewrites.none = random() % 5 == 0;
-  for (const rewrite::RewriteInfo& info : rewrite::rewrites()) {
+  for (const passes::PassInfo& info : passes::passes_of(passes::Stage::kChip)) {
     if (random() % 4 == 0) options.rewrites.enable.emplace_back(info.name);
   }
   options.partition.several_parts = random() % 2 != 0;

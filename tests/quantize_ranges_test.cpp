@@ -5,18 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include "passes/float/test_graph.h"
 #include "quantize/masks.h"
 #include "quantize/quantize.h"
 #include "quantize/scale_limits.h"
 #include "random_samples.h"
-#include "simplify/test_graph.h"
 
 namespace reef::quantize {
 namespace {
 
-using simplify::testing::count;
-using simplify::testing::Maker;
-using simplify::testing::operators_of;
+using passes::testing::count;
+using passes::testing::Maker;
+using passes::testing::operators_of;
 using testing::RandomSamples;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

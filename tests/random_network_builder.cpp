@@ -74,6 +74,8 @@ const std::vector<NetworkBuilder::Maker>& NetworkBuilder::makers() {
       {"EXPAND_DIMS", &NetworkBuilder::other_rank},
       {"BATCH_MATMUL", &NetworkBuilder::matrix_product},
       {"GELU", &NetworkBuilder::unary},
+      {"HARD_SWISH", &NetworkBuilder::unary},
+      {"ELU", &NetworkBuilder::unary},
       {kAttentionBlock, &NetworkBuilder::attention},
       {kNormBlock, &NetworkBuilder::layer_norm},
   };

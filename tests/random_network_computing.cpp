@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/table_functions.h"
 #include "random_network_builder.h"
 
 namespace reef::testing {
@@ -241,6 +242,7 @@ std::int32_t NetworkBuilder::unary(const RandomLayer& layer, std::int32_t x, con
     a.set("approximate", n[0] % 2 == 1);
     options = "GeluOptions";
   }
+  if (layer.op == "HARD_SWISH" || layer.op == "ELU") a.set(ops::kByTable, true);
   if (layer.op == "L2_NORMALIZATION") {
     a.set("fused_activation_function", word("NONE"));
     options = "L2NormOptions";

@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "simplify/test_graph.h"
+#include "passes/float/test_graph.h"
 
 namespace reef::quantize {
 namespace {
 
-using simplify::testing::Maker;
+using passes::testing::Maker;
 
 // 16 samples of one output: rows of `row` random numbers, the largest far above the others or just above them.
 Outputs rows_of(int rows, int row, float lead, unsigned seed = 1) {

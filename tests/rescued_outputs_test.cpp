@@ -11,14 +11,14 @@
 #include "command_line.h"
 #include "formats/numpy/npy.h"
 #include "formats/tflite/writer.h"
+#include "passes/float/test_graph.h"
 #include "quantize/quantize.h"
 #include "random_samples.h"
-#include "simplify/test_graph.h"
 
 namespace reef::quantize {
 namespace {
 
-using simplify::testing::Maker;
+using passes::testing::Maker;
 
 constexpr int kSamplesOfSound = 64, kBands = 16;
 

@@ -16,12 +16,15 @@
 #include "base/file.h"
 #include "execute/cpu/evaluate.h"
 #include "formats/tflite/writer.h"
+#include "ir/compact.h"
 #include "ir/verify.h"
-#include "rewrite/graph_edit.h"
-#include "rewrite/op_list.h"
-#include "rewrite/rewrite.h"
+#include "passes/chip/chip_graph.h"
+#include "passes/rewrite.h"
 
-namespace reef::rewrite::testing {
+namespace reef::passes::chip_testing {
+
+using graph::tanh_affine;
+using graph::unit_affine;
 
 using ir::DataType;
 using Buffers = std::vector<std::vector<std::uint8_t>>;
@@ -33,11 +36,11 @@ inline Result<Buffers> evaluate(const ir::Model& model, std::span<const std::vec
   return outputs;
 }
 
-// A model under construction. Tensors are made with GraphEdit's OpList; finish() returns the verified model.
+// A model under construction. Tensors are made with OpList; finish() returns the verified model.
 class ModelBuilder {
  public:
   OpList& ops() { return list_; }
-  GraphEdit& edit() { return edit_; }
+  Graph& edit() { return edit_; }
   std::int32_t input(ir::Shape shape, const Affine8& affine) {
     inputs_.push_back(list_.tensor(shape, affine));
     model_.subgraphs[0].tensors[static_cast<std::size_t>(inputs_.back())].name =
@@ -60,11 +63,12 @@ class ModelBuilder {
     return y;
   }
   ir::Model finish(std::vector<std::int32_t> outputs) {
-    ir::Subgraph& graph = edit_.change().subgraphs[0];
+    ir::Subgraph& graph = model_.subgraphs[0];
     graph.operators = list_.take();
     graph.inputs = inputs_;
     graph.outputs = std::move(outputs);
-    edit_.compact();
+    ir::drop_unused_tensors(model_, 0);
+    ir::drop_unused_buffers(model_);
     const Status status = ir::verify(model_);
     EXPECT_TRUE(status.ok()) << status.message();
     return model_;
@@ -79,8 +83,7 @@ class ModelBuilder {
   }
 
   ir::Model model_ = empty_model();
-  RewriteOptions options_;
-  GraphEdit edit_{model_, options_};
+  Graph edit_{model_};
   OpList list_{edit_, "made"};
   std::vector<std::int32_t> inputs_;
 };
@@ -147,7 +150,9 @@ inline FitsPredicate for_each_op(bool (*fits)(const ir::Model&, std::int32_t)) {
 
 inline RewriteOptions standard_options() {
   RewriteOptions options;
-  options.evaluate = evaluate;
+  options.evaluate = [](ir::Model model, std::span<const std::vector<std::uint8_t>> inputs) {
+    return cpu::Evaluator()(std::move(model), inputs);
+  };
   options.fits = for_each_op(fits_the_chip);
   return options;
 }
@@ -247,4 +252,4 @@ inline Affine8 random_affine(std::mt19937& random, DataType type = DataType::kIn
   return affine;
 }
 
-}  // namespace reef::rewrite::testing
+}  // namespace reef::passes::chip_testing

@@ -18,7 +18,7 @@
 namespace reef {
 namespace {
 
-using rewrite::testing::Buffers;
+using passes::chip_testing::Buffers;
 using testing::QuantizedModel;
 using Values = std::map<std::string, std::vector<std::uint8_t>>;  // by tensor
 
@@ -55,7 +55,7 @@ Values run_in_turn(const ir::Model& model, const std::vector<partition::Segment>
       EXPECT_TRUE(values.contains(name_of(*part, tensor))) << "nobody computes " << name_of(*part, tensor);
       inputs.push_back(values[name_of(*part, tensor)]);
     }
-    const auto outputs = rewrite::testing::evaluate(*part, inputs);
+    const auto outputs = passes::chip_testing::evaluate(*part, inputs);
     EXPECT_TRUE(outputs.ok()) << outputs.status().message();
     if (!outputs.ok()) return {};
     for (std::size_t i = 0; i < outputs->size(); ++i) {
@@ -76,8 +76,8 @@ void expect_equal_to_whole(const ir::Model& given, bool with_rewrites) {
   const ir::Model& model = *plan->model;
   ASSERT_EQ(model == given, !with_rewrites);
   std::mt19937 random(5);
-  const Buffers inputs = rewrite::testing::random_inputs(model, random);
-  const auto whole = rewrite::testing::evaluate(model, inputs);
+  const Buffers inputs = passes::chip_testing::random_inputs(model, random);
+  const auto whole = passes::chip_testing::evaluate(model, inputs);
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   const auto count = static_cast<int>(model.subgraphs[0].operators.size());
   for (int n = 1; n <= count; ++n) {

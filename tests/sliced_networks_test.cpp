@@ -33,7 +33,10 @@ struct Trial {
   std::string message;  // why it failed, was refused or did not run
 };
 
-// Runs of operators that can be sliced, cut and left out by lot; some tensors kept by the host.
+tiled::Level level_of(unsigned seed) { return static_cast<tiled::Level>(seed % 3); }
+
+// Runs of operators that can be sliced, cut and left out by lot; some tensors kept by the host. At the highest level,
+// most groups keep rows from slice to slice.
 compiler::GenerationOptions sliced_by_lot(const WholeModel& whole, unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t end) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(end)); };
@@ -51,7 +54,9 @@ compiler::GenerationOptions sliced_by_lot(const WholeModel& whole, unsigned seed
   for (std::int32_t first = 0; first < ops;) {
     std::int32_t end = first;
     while (end < ops && sliceable.is_sliceable(end) && (end == first || below(6) > 0)) ++end;
-    const lower::SliceGroup group{first, end - 1, 1 + below(5)};
+    lower::SliceGroup group{first, end - 1, 1 + below(5)};
+    group.keeps_rows = level_of(seed) == tiled::Level::kFast && group.slices != 3;
+    group.joins_late = level_of(seed) == tiled::Level::kFast && group.slices % 2 == 0;
     if (end > first && below(6) > 0 && sliceable.group(group)) options.slices->push_back(group);
     first = std::max(end, first + 1);
   }
@@ -73,11 +78,11 @@ Trial run(const ir::Model& model, const compiler::GenerationOptions& options, un
   const Status runs = runs_as_chip_reference(model, *package, seed, &schedule);
   if (runs.code() == StatusCode::kUnsupported) return {false, false, false, "no reference: " + runs.message()};
   if (!runs.ok()) return {true, true, false, runs.message()};
-  if (options.level == tiled::Level::kBetter) {
+  if (options.level != tiled::Level::kAsGoogle) {
     const Status sound = passes_audit(*package);
     if (!sound.ok()) return {true, true, false, sound.message()};
   }
-  if (seed % 4 == 1) {
+  if (seed % 4 == 1 && options.level != tiled::Level::kAsGoogle) {
     const Status races = has_no_races(*package);
     if (!races.ok()) return {true, true, false, races.message()};
   }
@@ -90,7 +95,7 @@ Trial attempt_slices(const RandomNetwork& network, unsigned seed) {
   const WholeModel whole(*model);
   compiler::GenerationOptions options = sliced_by_lot(whole, seed);
   if (options.slices->empty() && options.hosted.empty()) return {};
-  options.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+  options.level = level_of(seed);
   return run(*model, options, seed);
 }
 
@@ -102,7 +107,7 @@ Trial attempt_little_memory(const RandomNetwork& small, unsigned seed) {
   const auto model = network.build();
   if (!model) return {};
   compiler::GenerationOptions options;
-  options.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+  options.level = level_of(seed);
   const auto whole = compiler::generate_part_with(WholeModel(*model).part(1), options);
   if (!whole.ok()) return {};
   constexpr std::int64_t kLeast = 6000;  // with buffers of inputs
@@ -134,7 +139,8 @@ std::string describe_slices(const RandomNetwork& network, unsigned seed) {
   }
   if (std::getenv("REEF_DUMP") == nullptr) return text;
   const WholeModel whole(*model);
-  lower::LowerOptions how{seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter};
+  lower::LowerOptions how{level_of(seed)};
+  how.patches = how.level == tiled::Level::kFast;
   how.groups = *options.slices;
   how.hosted = options.hosted;
   auto program = lower::lower(*model, whole.ops, whole.inputs, whole.outputs, how);

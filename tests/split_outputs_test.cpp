@@ -10,15 +10,15 @@
 #include "formats/numpy/npy.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
+#include "passes/float/test_graph.h"
 #include "quantize/quantize.h"
 #include "random_samples.h"
-#include "simplify/test_graph.h"
 
 namespace reef::quantize {
 namespace {
 
-using simplify::testing::Maker;
-using simplify::testing::operators_of;
+using passes::testing::Maker;
+using passes::testing::operators_of;
 using testing::RandomSamples;
 
 const RandomSamples kSamples(24, -1, 1);
@@ -105,7 +105,7 @@ std::vector<float> floats(const std::vector<std::uint8_t>& bytes) {
 }
 
 // Outputs joined along an axis, as a user would.
-std::vector<float> joined(const simplify::testing::Values& parts, const std::vector<ir::Shape>& shapes, int axis) {
+std::vector<float> joined(const passes::testing::Values& parts, const std::vector<ir::Shape>& shapes, int axis) {
   std::vector<float> result;
   for (std::int64_t outer = 0; outer < shapes[0].product(0, axis); ++outer) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -129,9 +129,9 @@ TEST(SplitOutputs, HeadsOfDetectors) {
       EXPECT_EQ(graph.tensors[static_cast<std::size_t>(graph.outputs[i])].shape, given.split[i]);
     }
     EXPECT_EQ(result->notes.size(), given.split.size() > 1 ? 1u : 0u);
-    const auto inputs = simplify::testing::random_inputs(given.model, 5);
-    auto before = simplify::testing::evaluate(given.model, inputs);
-    auto after = simplify::testing::evaluate(result->model, inputs);
+    const auto inputs = passes::testing::random_inputs(given.model, 5);
+    auto before = passes::testing::evaluate(given.model, inputs);
+    auto after = passes::testing::evaluate(result->model, inputs);
     ASSERT_TRUE(before.ok() && after.ok());
     if (form == 8) before->pop_back(), after->pop_back();
     EXPECT_EQ(floats((*before)[0]), joined(*after, given.split, given.axis));

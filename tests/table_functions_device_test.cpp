@@ -31,7 +31,10 @@ ir::Model function_model(std::string_view op, Quantized in, Quantized out, unsig
   if (op == "GELU") {
     a.set("approximate", seed % 2 == 1);
     options = "GeluOptions";
+  } else {
+    a.set(ops::kByTable, true);
   }
+  if (op == "LEAKY_RELU") a.set("alpha", 0.1);
   const std::int32_t x = model.input({1, 7, 9, 20});
   return model.finish({model.op(op, {x}, {model.computed(model.shape(x), out)}, options, a)});
 }
@@ -40,7 +43,7 @@ TEST(TableFunctionsDevice, AreExactAndNearTflite) {
   constexpr auto kInt8 = ir::DataType::kInt8;
   const Quantized kIn[] = {{kInt8, 0.05f, 3}, {kInt8, 0.02f, -20}, {kInt8, 0.11f, 40}, {kInt8, 0.3f, -100}};
   const Quantized kOut[] = {{kInt8, 0.04f, -90}, {kInt8, 0.015f, -5}, {kInt8, 0.07f, -128}, {kInt8, 0.2f, -128}};
-  for (const std::string_view op : {"GELU"}) {
+  for (const std::string_view op : {"GELU", "HARD_SWISH", "ELU", "LEAKY_RELU", "ABS", "EXP", "RELU_0_TO_1"}) {
     for (unsigned seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(std::string(op) + " " + std::to_string(seed));
       expect_exact(function_model(op, kIn[seed % 4], kOut[(seed + seed / 4) % 4], seed), seed, 1);

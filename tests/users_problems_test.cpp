@@ -70,12 +70,17 @@ int largest_difference(const ir::Model& a, const ir::Model& b) {
     std::uint32_t state = 7;
     for (const std::int32_t tensor : model.subgraphs[0].inputs) {
       const ir::Tensor& input = model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)];
-      auto& bytes = inputs.emplace_back(static_cast<std::size_t>(*ir::byte_size(input.shape, input.type)));
-      for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
+      auto& values = inputs.emplace_back(static_cast<std::size_t>(*ir::byte_size(input.shape, input.type)));
+      for (std::uint8_t& byte : values)
+        byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
     }
     auto outputs = compiler::cpu_evaluator()(model, inputs);
     EXPECT_TRUE(outputs.ok()) << outputs.status().message();
-    return outputs.ok() ? std::move(outputs).value() : std::vector<std::vector<std::uint8_t>>();
+    std::vector<std::vector<std::uint8_t>> bytes;
+    if (outputs.ok()) {
+      for (cpu::Value& value : *outputs) bytes.push_back(std::move(value.bytes));
+    }
+    return bytes;
   };
   const auto first = run(a), second = run(b);
   EXPECT_EQ(first.size(), second.size());

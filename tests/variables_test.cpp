@@ -19,14 +19,14 @@
 #include "ops/dependencies.h"
 #include "ops/settled_shapes.h"
 #include "partition/segments.h"
+#include "passes/simplify.h"
 #include "quantized_model.h"
 #include "rewrite_models.h"
-#include "simplify/simplify.h"
 
 namespace reef {
 namespace {
 
-using rewrite::testing::Buffers;
+using passes::chip_testing::Buffers;
 using testing::QuantizedModel;
 
 // a = conv(x); v := a; b = conv(v); v := b; y = a + v, and z = v as it was before. Without variables: the same by
@@ -108,7 +108,7 @@ Buffers run_twice(const ir::Model& model, const Buffers& inputs) {
 
 Buffers inputs_of(const ir::Model& model) {
   std::mt19937 random(3);
-  return rewrite::testing::random_inputs(model, random);
+  return passes::chip_testing::random_inputs(model, random);
 }
 
 std::vector<std::int32_t> ops_of_type(const ir::Model& model, std::string_view type) {
@@ -138,7 +138,7 @@ TEST(Variables, SimplifyingAndRewritingKeepTheOrder) {
     const Buffers inputs = inputs_of(model), expected = run_twice(model, inputs);
     const std::size_t reads = ops_of_type(model, "READ_VARIABLE").size();
     ir::Model simplified = model;
-    ASSERT_TRUE(simplify::simplify(simplified).ok());
+    ASSERT_TRUE(passes::simplify(simplified).ok());
     EXPECT_EQ(ops_of_type(simplified, "READ_VARIABLE").size(), reads);
     EXPECT_EQ(run_twice(simplified, inputs), expected);
     const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(model), {});
@@ -264,7 +264,7 @@ TEST(Variables, WhatWasReadIsNotReadAgainLater) {
     const Buffers joined = run_twice(model, inputs);
     EXPECT_EQ(joined[0], values->at(0).bytes) << type;  // ops joined
     ir::Model simplified = model;
-    ASSERT_TRUE(simplify::simplify(simplified).ok());
+    ASSERT_TRUE(passes::simplify(simplified).ok());
     EXPECT_EQ(run_twice(simplified, inputs), joined) << type;
     const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(model), {});
     ASSERT_TRUE(plan.ok());
@@ -286,13 +286,13 @@ TEST(Variables, NothingButFunctionsIsFolded) {
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_EQ(ops_of_type(*plan->model, type).size(), 1u) << type;
     EXPECT_EQ(ops_of_type(*plan->model, "RELU").size(), 1u) << type;
-    ASSERT_TRUE(simplify::simplify(model).ok());
+    ASSERT_TRUE(passes::simplify(model).ok());
     EXPECT_EQ(ops_of_type(model, type).size(), 1u) << type;
     EXPECT_EQ(model.subgraphs[0].operators.size(), count) << type;
   }
   ir::Model model = with_variables();
   const auto count = model.subgraphs[0].operators.size();
-  ASSERT_TRUE(simplify::simplify(model).ok());
+  ASSERT_TRUE(passes::simplify(model).ok());
   EXPECT_EQ(model.subgraphs[0].operators.size(), count);
 }
 

@@ -87,7 +87,7 @@ TEST_F(VerifyCommand, AModelThatNothingWasChangedInRecordsNothing) {
 }
 
 TEST_F(VerifyCommand, WhatARecordSaysIsReadBack) {
-  std::vector<rewrite::Application> made(3);
+  std::vector<passes::Application> made(3);
   made[0].rewrite = "hard-swish";
   made[1].rewrite = "gelu";
   made[2].rewrite = "pad-v2";

@@ -6,15 +6,15 @@
 
 #include "compiler/front_end.h"
 #include "formats/tflite/reader.h"
-#include "simplify/test_graph.h"
+#include "passes/float/test_graph.h"
 #include "zoo.h"
 
 namespace reef {
 namespace {
 
-using simplify::testing::count;
-using simplify::testing::expect_same;
-using simplify::testing::operators_of;
+using passes::testing::count;
+using passes::testing::expect_same;
+using passes::testing::operators_of;
 
 std::vector<std::string> onnx_files(const std::string& zoo) {
   std::vector<std::string> files;

@@ -24,7 +24,7 @@ PROMISES = re.compile(r"\b[Tt]o come:|does not do that yet|not there yet|\b[Nn]o
 
 # Programs whose options stand in our texts beside ours.
 FOREIGN = ("tf2onnx", "pip ", "cmake", "ctest", "ninja", "gtest", "docker", "git ", "clang", "pkg-config", "yolo ", "onnx2tf",
-           ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "count_seen", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip")
+           ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "count_seen", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip", "torchrun")
 
 # Files of other projects that comments name as their source.
 FOREIGN_FILES = re.compile(r"^(tensorflow/|libs/(tpu|tensorflow)/|internal/|engine/|fixedpoint\.h|beagle_csr_offsets\.h|edgetpu(_c)?\.h|export\.py)")
@@ -63,8 +63,10 @@ def help_of(reef, command):
 
 
 def subcommands_of(text):
-    part = text.split("\nCommands:\n", 1)
-    return re.findall(r"^  ([a-z-]+)(?: |$)", part[1].split("\n\n")[0], re.M) if len(part) == 2 else []
+    """The commands that help lists, under several headings, where its usage line says COMMAND."""
+    if not re.search(r"^Usage: .* COMMAND$", text, re.M):
+        return []
+    return re.findall(r"^  ([a-z][a-z-]*)(?: |$)", text.split("\nOptions:\n")[0], re.M)
 
 
 def collect(reef):
@@ -75,7 +77,8 @@ def collect(reef):
         text = help_of(reef, command)
         lines = re.findall(r"^  (?:    )?(-.*?)(?:  |$)", text, re.M)  # "  -o, --output FILE", "      --json"
         options[command] = {name for line in lines for name in re.findall(r"(?<!\S)--?[A-Za-z][\w-]*", line)}
-        waiting += [f"{command} {name}".strip() for name in subcommands_of(text)]
+        if command != "help":  # its help is that of the program, which lists the same commands
+            waiting += [f"{command} {name}".strip() for name in subcommands_of(text)]
     return options
 
 

@@ -102,6 +102,7 @@ void add_asm(Command& app, Action& action) {
   const Option raw =
       command.add_flag("--raw", options->raw, "Write the instructions of a one-program listing by themselves");
   command.add_option("--container", options->container, "Model file to put the programs into, instead of their origin")
+      .option_text("FILE")
       .excludes(raw);
   command.footer(
       "Example:\n  reef disasm model_edgetpu.tflite -o model.s && reef asm model.s -o same_edgetpu.tflite\n"

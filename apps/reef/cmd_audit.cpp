@@ -138,9 +138,7 @@ Status list_novelties(const AuditArguments& arguments) {
 
 void add_audit(Command& app, Action& action) {
   auto arguments = std::make_shared<AuditArguments>();
-  Command command = app.add_subcommand(
-      "audit",
-      "Prove from a compiled program's instructions that nothing in it depends on the speed of the chip's units");
+  Command command = app.add_subcommand("audit", "Prove a compiled program free of race conditions");
   command.add_option("model", arguments->model, "A compiled .tflite file (any compiler's)").required();
   command.add_flag("--strict", arguments->strict,
                    "Do not accept the one thing that Google's compilers 15 and 16 leave to timing: how fast a gathered "

@@ -53,7 +53,7 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
     if (checked.chip)
       print_exact("{}\n", report::check_text(checked.chip->subject(), {has_colour(), flags.all_ops, flags.all_links}));
     print_exact("{}", report::micro_text(flags.model, *checked.model, checked.assessment));
-    for (const rewrite::Application& application : checked.rewrites) {
+    for (const passes::Application& application : checked.rewrites) {
       if (application.made) print_text("  rewritten: {}: {}\n", application.rewrite, application.what);
     }
   }
@@ -93,15 +93,19 @@ void add_check(Command& app, Action& action) {
   command.add_option("-m,--min_runtime_version", flags->plan.runtime, "Edge TPU runtime to check for, 10 to 14");
   command.add_flag("-a,--enable_multiple_subgraphs", flags->plan.several_parts,
                    "Several parts, where that is predicted to be faster than one");
-  command.add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
-                     "Names of tensors, separated by commas, at which the part ends");
+  command
+      .add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
+                  "Names of tensors, separated by commas, at which the part ends")
+      .option_text("NAMES");
   add_plan_flags(command, flags->plan);
   add_target_option(command, flags->target, {"edgetpu", "micro", "tflm"});
   add_board_options(command, flags->target);
   add_front_end_flags(command, flags->front_end);
   command.add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
-  command.add_option("--write-rewritten", flags->rewritten,
-                     "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");
+  command
+      .add_option("--write-rewritten", flags->rewritten,
+                  "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU")
+      .option_text("FILE");
   add_limit_flags(command, flags->limits);
   command.add_flag("--strict", flags->strict,
                    "Exit with 1 if an operator stays on the CPU or, with --target, if the model does not run there");

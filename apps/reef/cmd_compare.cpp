@@ -21,9 +21,9 @@
 #include "ir/describe.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "passes/simplify.h"
 #include "progress.h"
 #include "report/summary.h"
-#include "simplify/simplify.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -51,7 +51,7 @@ Result<std::shared_ptr<const ir::Model>> closer_to(const ir::Model& quantized, s
   REEF_ASSIGN_OR_RETURN(const evaluate::TensorMatch match, evaluate::match_tensors(*model, quantized));
   if (match.unmatched.empty()) return model;
   auto simplified = std::make_shared<ir::Model>(*model);
-  if (!simplify::simplify(*simplified).ok()) return model;
+  if (!passes::simplify(*simplified).ok()) return model;
   const auto other = evaluate::match_tensors(*simplified, quantized);
   if (!other.ok() || other->unmatched.size() >= match.unmatched.size()) return model;
   return std::shared_ptr<const ir::Model>(std::move(simplified));

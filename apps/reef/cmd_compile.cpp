@@ -29,6 +29,7 @@
 #include "explanation_report.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "passes/simplify.h"
 #include "plan_options.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
@@ -58,6 +59,14 @@ struct CompileArguments {
 
 constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
 
+constexpr char kSimplify[] = "simplify";
+
+std::vector<std::string> stages_to_stop_after() {
+  std::vector<std::string> names = {kSimplify};
+  names.insert(names.end(), stage_names().begin(), stage_names().end());
+  return names;
+}
+
 // Google's own options, with Google's names.
 void add_googles_options(Command& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
@@ -70,8 +79,10 @@ void add_googles_options(Command& command, CompileArguments& arguments) {
                   "Oldest Edge TPU runtime that the result shall run on, 10 to 14")
       .check(between(ops::kOldestRuntime, ops::kNewestRuntime))
       .capture_default_str();
-  command.add_option("-i,--intermediate_tensors", arguments.plan.intermediate_tensors,
-                     "Names of tensors, with commas between them, that end the part for the Edge TPU");
+  command
+      .add_option("-i,--intermediate_tensors", arguments.plan.intermediate_tensors,
+                  "Names of tensors, with commas between them, that end the part for the Edge TPU")
+      .option_text("NAMES");
   command
       .add_option("-n,--num_segments", how.segments,
                   "Split the model into N segments, for a pipeline of Edge TPUs; balanced by predicted latency")
@@ -100,10 +111,10 @@ void add_reefs_options(Command& command, CompileArguments& arguments) {
       .add_option(
           "-O", how.level,
           "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
-          "cycles")
-      .transform(
-          one_of(std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
-      .option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
+          "cycles; 2: besides, what takes more memory for parameters and more transfers to save time")
+      .transform(one_of(std::map<std::string, tiled::Level>{
+          {"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}, {"2", tiled::Level::kFast}}))
+      .option_text(fmt::format("LEVEL [{}]", static_cast<int>(how.level)));
   command.add_flag_callback(
       "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
       "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
@@ -134,11 +145,23 @@ void add_reefs_options(Command& command, CompileArguments& arguments) {
       .allow_extra_args(false)
       .transform(one_of(stage_names()));
   command
-      .add_option("--stop-after", arguments.stop_after, "Only print what this stage made, as text; no file is written")
-      .transform(one_of(stage_names()));
+      .add_option("--stop-after", arguments.stop_after,
+                  "Only print what this stage made, as text; no file is written. Also simplify: the model before it is "
+                  "quantized")
+      .transform(one_of(stages_to_stop_after()));
   add_limit_flags(command, arguments.quantize.limits);
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
+}
+
+// --stop-after simplify: the model is neither quantized nor compiled, so that it needs no samples.
+Status print_simplified(const compiler::PipelineRequest& request) {
+  for (const std::string& path : request.compile.models) {
+    REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(path, request.quantize.front_end));
+    if (!loaded.is_simplified) REEF_RETURN_IF_ERROR(passes::simplify(loaded.model).status());
+    print_text("{}", model_text(loaded.model));
+  }
+  return ok_status();
 }
 
 // --stop-after rewrite or partition: the model need not compile.
@@ -172,6 +195,7 @@ Status first_refusal(const compiler::CompileResult& result) {
 }
 
 Status print_stage(const CompileArguments& arguments, compiler::PipelineRequest request) {
+  if (arguments.stop_after == kSimplify) return print_simplified(request);
   if (is_planning(arguments.stop_after)) {
     REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult front, compiler::run_front_half(request));
     return front.compiled.ok() ? print_plans(arguments, front) : first_refusal(front.compiled);
@@ -298,12 +322,11 @@ void print_googles_version() {
 }
 
 constexpr char kFooter[] =
-    "Example:\n  {} -s -o compiled model_int8.tflite\n"
-    "Float models: reef compile model.onnx --data pictures --preprocess imagenet -o compiled\n"
-    "What the code rests on: for whole families of networks programs equal to those of Google's compiler\n"
-    "(docs/likeness.md); a virtual device built from the study of Google's programs, on which those run too; rounding\n"
-    "that reproduces outputs recorded from real devices. Nothing was run on silicon yet: if you have a Coral, what it\n"
-    "computes, or a capture of its USB traffic, is worth more than all that (docs/codegen.md).";
+    "Examples:\n  {} -s -o compiled model_int8.tflite\n"
+    "  reef compile model.onnx --data pictures --preprocess imagenet -o compiled\n"
+    "No generated code has run on silicon yet; docs/proofs.md says what it rests on instead. If you have a Coral, what "
+    "it "
+    "computes is the most useful thing that you can send us.";
 
 }  // namespace
 

@@ -64,6 +64,15 @@ Status print_page(const CommandHelp& help, const ManArguments& arguments) {
 
 }  // namespace
 
+// Only so that it is listed and completed: main() turns `reef help run` into `reef run --help`.
+void add_help(Command& app) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  Command command = app.add_subcommand("help", "Show the help of a command");
+  command.add_option("command", *words, "The command; none: reef itself");
+  command.footer("Examples:\n  reef help compile\n  reef help learn imprint");
+  command.callback([words] {});
+}
+
 void add_completion(Command& app, Action& action) {
   auto shell = std::make_shared<std::string>();
   Command command = app.add_subcommand("completion", "Print a script with which a shell completes reef's command line");

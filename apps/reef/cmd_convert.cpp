@@ -176,7 +176,8 @@ void add_convert(Command& app, Action& action) {
       .required();
   command.add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
   add_front_end_flags(command, options->quantize.front_end);
-  command.add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
+  command.add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)")
+      .option_text("FILE");
   command.add_flag("--keep-qdq", options->keep_qdq,
                    "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
   add_data_options(command, options->quantize);

@@ -185,10 +185,12 @@ void add_eval(Command& app, Action& action) {
   command.add_option("--detector", options.detector, "map50: form of the outputs (docs/evaluate.md)")
       .transform(one_of({"auto", "ssd", "yolo5", "yolo8"}))
       .capture_default_str();
+  add_anchors_option(command, options.anchors);
   command
       .add_option("--boxes", options.boxes,
                   "map50: form of the truth: cxcywh, xywh, xyxy or yxyx, with class+ before or +class after it, then "
                   ",pixels or ,fractions; auto: told from the numbers")
+      .option_text("FORM")
       .capture_default_str();
   command.add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
       .capture_default_str();

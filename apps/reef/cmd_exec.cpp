@@ -2,12 +2,7 @@
 // reef exec: runs a program that was written for a Coral as it is. It finds Reef's delegate where it looks for Google's
 // libedgetpu, Reef's modules where it imports pycoral, tflite_runtime or tflite_support, and edgetpu_compiler on its
 // path. The process becomes the program.
-#include <signal.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -15,7 +10,7 @@
 
 #include "commands.h"
 #include "console.h"
-#include "program_file.h"
+#include "python_package.h"
 
 namespace reef::app {
 namespace {
@@ -28,39 +23,20 @@ struct ExecArguments {
   bool shows = false;
 };
 
-// Where things are beside the program in a build, and where `make install` puts them.
-Result<fs::path> find_place(const fs::path& here, const std::vector<const char*>& places, const char* file) {
-  std::error_code error;
-  for (const char* place : places) {
-    const fs::path folder = here / place;
-    if (fs::exists(folder / file, error)) return fs::weakly_canonical(folder, error);
-  }
-  return make_error(StatusCode::kNotFound, "{} is neither in {} nor in {}: install Reef whole, or build it", file,
-                    (here / places.front()).string(), (here / places.back()).string());
-}
-
-// `value` before what the variable holds.
-void put_in_front(const char* name, const std::string& value) {
-  const char* const before = std::getenv(name);
-  const std::string all = before != nullptr && *before != 0 ? value + ":" + before : value;
-  ::setenv(name, all.c_str(), 1);
-}
-
 struct Place {
   const char* variable;
   std::string value;
 };
 
 Result<std::vector<Place>> places(const ExecArguments& arguments) {
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path here = program_folder();
   REEF_ASSIGN_OR_RETURN(const fs::path coral, find_place(here, {"coral", REEF_CORAL_FOLDER}, "libedgetpu.so.1"));
   std::vector<Place> list = {{"LD_LIBRARY_PATH", coral.string()}, {"PATH", here.string()}};
   if (arguments.only_libraries) return list;
-  REEF_ASSIGN_OR_RETURN(const fs::path python, find_place(here, {"python", REEF_PYTHON_FOLDER}, "reef/__init__.py"));
-  REEF_ASSIGN_OR_RETURN(const fs::path library, find_place(here, {".", REEF_LIBRARY_FOLDER}, "libreef.so.0"));
-  list.push_back({"PYTHONPATH", fmt::format("{}:{}", (python / "reef" / "as_coral").string(), python.string())});
-  list.push_back({"REEF_LIBRARY", (library / "libreef.so.0").string()});
+  REEF_ASSIGN_OR_RETURN(const PythonPackage package, find_python_package());
+  const fs::path coral_modules = package.folder / "reef" / "as_coral";
+  list.push_back({"PYTHONPATH", fmt::format("{}:{}", coral_modules.string(), package.folder.string())});
+  list.push_back({"REEF_LIBRARY", package.library.string()});
   return list;
 }
 
@@ -82,15 +58,7 @@ Status exec(const ExecArguments& arguments) {
     const char* const shell = std::getenv("SHELL");
     words.emplace_back(shell != nullptr && *shell != 0 ? shell : "/bin/sh");
   }
-  REEF_ASSIGN_OR_RETURN(const std::string file, find_program(words.front()));
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  flush_output();
-  ::signal(SIGPIPE, SIG_DFL);  // what this program ignores, others need not
-  ::signal(SIGXFSZ, SIG_DFL);
-  ::execv(file.c_str(), pointers.data());
-  return make_error(StatusCode::kIoError, "starting {} failed: {}", file, std::strerror(errno));
+  return become(std::move(words));
 }
 
 }  // namespace

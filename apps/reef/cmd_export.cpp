@@ -120,8 +120,10 @@ void add_export(Command& app, Action& action) {
   add_target_option(micro, arguments->target, {"micro", "tflm"});
   add_board_options(micro, arguments->target);
   micro.add_option("--labels", arguments->labels, "A file with one name of a class a line");
-  micro.add_option("--preprocess", arguments->preprocess,
-                   "How pixels become numbers, if the model does not say it itself: " + data::describe_presets());
+  micro
+      .add_option("--preprocess", arguments->preprocess,
+                  "How pixels become numbers, if the model does not say it itself: " + data::describe_presets())
+      .option_text("PRESET");
   micro.add_option("--sample", arguments->sample,
                    "With --target tflm: a picture that the program looks at until a camera gives others");
   micro.add_option("--name", arguments->name, "Name of the program and of the model's file (default: the model's)");

@@ -89,15 +89,19 @@ void add_common(Command& command, LearnArguments& arguments) {
   add_data_options(command, arguments.data, /*is_required=*/true);
   command.add_option("-o,--output", arguments.output, "The learned model; class names go to ..._labels.txt beside it")
       .required();
-  command.add_option("--test", options.test,
-                     "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data");
+  command
+      .add_option("--test", options.test,
+                  "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data")
+      .option_text("FOLDER");
   command
       .add_option("--hold-back,--held-back", options.held_back,
                   "Share of --data to measure with instead of to learn from")
       .check(between(0.0, 0.9))
       .capture_default_str();
-  command.add_option("--embedding", options.embedding,
-                     "Name of the tensor that holds the embedding. Default: what the last layer reads");
+  command
+      .add_option("--embedding", options.embedding,
+                  "Name of the tensor that holds the embedding. Default: what the last layer reads")
+      .option_text("NAME");
   add_device_options(command, arguments.device);
   command.add_flag("--compile", options.compile,
                    "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
@@ -121,28 +125,30 @@ void add_common(Command& command, LearnArguments& arguments) {
 
 void add_imprint(Command& parent, Action& action) {
   auto arguments = std::make_shared<LearnArguments>();
-  Command command = parent.add_subcommand(
-      "imprint", "Weights of a class are the mean direction of its embeddings: from one picture on, at once");
+  Command command =
+      parent.add_subcommand("imprint", "Add classes at once from one picture each or more (weight imprinting)");
   add_common(command, *arguments);
   compiler::LearnOptions& options = arguments->options;
   options.method = compiler::LearnMethod::kImprinting;
   command.add_flag("--keep-classes", options.keep_classes, "The model's classes stay, and no bit of them changes");
   command.add_flag("--resume", options.resume,
                    "Keep classes, and train those further that have the name of a sub-folder");
-  command.add_option("--model-labels", arguments->model_labels,
-                     "Names of the model's classes, one a line, where it does not tell them itself");
+  command
+      .add_option("--model-labels", arguments->model_labels,
+                  "Names of the model's classes, one a line, where it does not tell them itself")
+      .option_text("FILE");
   command.footer(
       "Examples:\n"
-      "  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
-      "  reef learn imprint --model mine.tflite --data more_pictures --resume -o more.tflite\n"
-      "  reef learn imprint --model extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite");
+      "  reef learn imprint models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
+      "  reef learn imprint mine.tflite --data more_pictures --resume -o more.tflite\n"
+      "  reef learn imprint extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite");
   command.callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
 }
 
 void add_softmax(Command& parent, Action& action) {
   auto arguments = std::make_shared<LearnArguments>();
   Command command = parent.add_subcommand(
-      "softmax", "Softmax regression: a last layer trained on all pictures of all classes; better with many pictures");
+      "softmax", "Train a last layer on all pictures of all classes (softmax regression); better with many pictures");
   add_common(command, *arguments);
   learn::SoftmaxOptions& softmax = arguments->options.softmax;
   arguments->options.method = compiler::LearnMethod::kSoftmax;
@@ -170,8 +176,8 @@ void add_softmax(Command& parent, Action& action) {
       .delimiter(',');
   command.footer(
       "Examples:\n"
-      "  reef learn softmax --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
-      "  reef learn softmax --model extractor.tflite --data new.npz --compile --device virtual -o mine_edgetpu.tflite");
+      "  reef learn softmax models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
+      "  reef learn softmax extractor.tflite --data new.npz --compile --device virtual -o mine_edgetpu.tflite");
   command.callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
 }
 
@@ -223,9 +229,12 @@ void add_split(Command& parent, Action& action) {
       parent.add_subcommand("split", "Take a classifier apart: extractor for the chip, last layers for the CPU");
   command.add_option("model", arguments->model, "A classifier").required();
   add_front_end_flags(command, arguments->front_end);
-  command.add_option("--extractor", arguments->extractor, "Where picture -> embedding goes").required();
-  command.add_option("--head", arguments->head, "Where embedding -> scores goes").required();
-  command.add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found");
+  command.add_option("--extractor", arguments->extractor, "Where picture -> embedding goes")
+      .option_text("FILE")
+      .required();
+  command.add_option("--head", arguments->head, "Where embedding -> scores goes").option_text("FILE").required();
+  command.add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found")
+      .option_text("NAME");
   command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   command.footer(
       "Example:\n  reef learn split models/reef_creatures_int8.tflite --extractor extractor.tflite --head head.tflite");
@@ -264,7 +273,7 @@ void add_learn(Command& app, Action& action) {
       "learn", "Teach a model new classes from a handful of pictures: only the last layer is learned, on the host");
   command.require_subcommand();
   command.footer(
-      "Example:\n  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
+      "Example:\n  reef learn imprint models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
       "  where pictures/ has a sub-folder for each class");
   add_imprint(command, action);
   add_softmax(command, action);

@@ -124,6 +124,7 @@ void add_retarget(Command& app, Action& action) {
       "retarget", "Put a model's weights into a package compiled for another model of its architecture");
   command.add_option("model", options->model, "The new model: a quantized .tflite file").required();
   command.add_option("--template", options->compiled, "A file that Google's compiler made (..._edgetpu.tflite)")
+      .option_text("FILE")
       .required();
   Option output = command.add_option("-o,--output", options->output, "Where the result goes");
   const Option dry_run = command.add_flag("--dry-run", options->dry_run, "Do everything but write the result");

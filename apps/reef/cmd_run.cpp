@@ -182,8 +182,8 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
 // Options that mean nothing without the virtual device are mistakes.
 Status check_device_options(const RunOptions& options, const runtime::Placement& place) {
   const TimeOptions& time = options.time;
-  const bool are_used = !time.link.empty() || !time.trace.empty() || time.races;
-  REEF_REQUIRE(place.is_emulated || !are_used, "--link, --trace and --races need --device virtual");
+  const bool are_used = !time.link.empty() || !time.reading.empty() || !time.trace.empty() || time.races;
+  REEF_REQUIRE(place.is_emulated || !are_used, "--link, --timing, --trace and --races need --device virtual");
   REEF_REQUIRE(place.has_edge_tpu() || time.clock.empty(), "--clock needs --device, such as --device virtual");
   REEF_REQUIRE(place.is_emulated || !options.layers.are_wanted(), "--layers needs --device virtual");
   REEF_REQUIRE(options.layers.are_wanted() || options.layers.source.empty(), "--source needs --layers");
@@ -337,13 +337,16 @@ void add_run(Command& app, Action& action) {
       .allow_extra_args(false);
   command.add_option("--image", options->image, "Picture (JPEG, PNG, BMP, WebP) for the first input without a file");
   command.add_option("--text", options->text, "Text for all inputs without a file, as the numbers of its tokens");
-  command.add_option("--vocabulary", options->vocabulary,
-                     "With --text: a file with one token a line; default: the one that the model carries");
+  command
+      .add_option("--vocabulary", options->vocabulary,
+                  "With --text: a file with one token a line; default: the one that the model carries")
+      .option_text("FILE");
   command.add_option("--draw", options->findings.draw,
                      "Write the picture with what was found in it, boxes, masks or keypoints, to this PNG file");
   command.add_option("--min-score", options->findings.least_score, "Show detections from this score on")
       .check(between(0.0, 1.0))
       .capture_default_str();
+  add_anchors_option(command, options->findings.anchors);
   command.add_flag("--raw", options->findings.raw, "Show a detector's outputs as the numbers they are");
   command.add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
       .expected(2);
@@ -363,6 +366,8 @@ void add_run(Command& app, Action& action) {
                   "Cycles after which the virtual device gives up (steps of all units together)")
       .check(positive());
   command.add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
+  command.add_option("--timing", options->time.reading,
+                     "Which reading of what is known about the chip's speed is simulated: " + describe_readings());
   command
       .add_option(
           "--clock", options->time.clock,
@@ -373,17 +378,21 @@ void add_run(Command& app, Action& action) {
                      "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
   command.add_flag("--races", options->time.races,
                    "Find accesses that no wait orders; fails if simulated time contradicts the order executed");
-  command.add_option(
-      "--stop-at", options->stop_at,
-      "Stop the virtual device when the instruction at this row of the execution program is finished and "
-      "show its state: ROW as 'reef disasm' numbers them, CHUNK:ROW, ROW@3 for the third time");
-  command.add_option(
-      "--dump-tile", options->dump_tile,
-      "With --stop-at: show the memories of this tile (0 to 15, or all); --out gets them whole, as .npy");
+  command
+      .add_option("--stop-at", options->stop_at,
+                  "Stop the virtual device when the instruction at this row of the execution program is finished and "
+                  "show its state: ROW as 'reef disasm' numbers them, CHUNK:ROW, ROW@3 for the third time")
+      .option_text("ROW");
+  command
+      .add_option("--dump-tile", options->dump_tile,
+                  "With --stop-at: show the memories of this tile (0 to 15, or all); --out gets them whole, as .npy")
+      .option_text("TILE");
   command.add_option("--source", options->layers.source, "With --layers: the model that was compiled");
-  command.add_option("--layers", options->layers.layers,
-                     "Show tensors of the source model as the chip computed them: names with commas between them, or "
-                     "all; --out gets them as .npy");
+  command
+      .add_option("--layers", options->layers.layers,
+                  "Show tensors of the source model as the chip computed them: names with commas between them, or "
+                  "all; --out gets them as .npy")
+      .option_text("NAMES");
   command.add_option("--threads", options->threads, "Threads").check(between(1, 256)).capture_default_str();
   command.add_option("--bench", options->bench, "Then time this many further runs").check(not_negative());
   command.add_flag("--profile", options->profile, "Show the time of every op");

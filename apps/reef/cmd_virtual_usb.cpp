@@ -287,7 +287,7 @@ void add_virtual_usb(Command& app, Action& action) {
   command.add_option("--sticks", arguments->sticks, "How many sticks are plugged in; without it 1, with --pcie none")
       .check(between(0, kMostSticks));
   command.add_flag("--pcie", arguments->pcie, "A card is there, too: /dev/apex_0");
-  command.add_option("--log", arguments->log, "Write every operation on the devices to this file");
+  command.add_option("--log", arguments->log, "Write every operation on the devices to this file").option_text("FILE");
   command.add_option("--speed", arguments->speed, "Of the sticks' ports: super (USB 3, the default) or high (USB 2)")
       .transform(one_of({"super", "high"}));
   command.add_flag("--ready", arguments->is_ready, "Sticks have firmware already, as if a program had used them");

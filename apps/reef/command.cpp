@@ -125,6 +125,13 @@ void Command::callback(const std::function<void()>& callback) { app_->callback(c
 
 void Command::require_subcommand() { app_->require_subcommand(1); }
 
+void Command::group_commands(const std::string& heading) {
+  const std::string usual = CLI::App().get_group();
+  for (CLI::App* command : app_->get_subcommands([](CLI::App*) { return true; })) {
+    if (command->get_group() == usual) command->group(heading);
+  }
+}
+
 std::string Command::set_heading(const std::string& heading) {
   std::string before = app_->option_defaults()->get_group();
   app_->option_defaults()->group(heading);
@@ -230,6 +237,7 @@ CommandHelp describe_parser(const CLI::App& app, const std::string& path) {
   help.path = path;
   help.description = app.get_description();
   help.footer = app.get_footer();
+  help.group = app.get_group() == CLI::App().get_group() ? kMainCommandGroup : app.get_group();
   for (const CLI::Option* option : app.get_options()) {
     const bool has_name = !option->get_lnames().empty() || !option->get_snames().empty();
     if (option->get_positional()) help.options.push_back(option_help(*option, /*as_positional=*/true));

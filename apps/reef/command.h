@@ -68,6 +68,8 @@ class Command {
   // Called when the command line has been parsed and names this command. It may refuse it by refuse_usage.
   void callback(const std::function<void()>& callback);
   void require_subcommand();
+  // Commands that were added since the last call stand under this heading in help.
+  void group_commands(const std::string& heading);
   // Options that are added from now on stand under this heading in help. Returns the heading before.
   std::string set_heading(const std::string& heading);
   // Help in CLI11's own form, for a program of another name.

@@ -54,9 +54,15 @@ std::string left_column(const OptionHelp& option) {
   return option.value.empty() ? text : text + " " + option.value;
 }
 
+// Whether the description names all the words that the option takes.
+bool names_choices(const OptionHelp& option) {
+  return std::all_of(option.choices.begin(), option.choices.end(),
+                     [&](const std::string& word) { return option.description.find(word) != std::string::npos; });
+}
+
 std::string right_column(const OptionHelp& option) {
   std::string text = option.description;
-  if (!option.choices.empty()) text += fmt::format(" ({})", fmt::join(option.choices, ", "));
+  if (!names_choices(option)) text += fmt::format(" ({})", fmt::join(option.choices, ", "));
   if (!option.fallback.empty()) text += fmt::format(" [{}]", option.fallback);
   return text;
 }
@@ -68,6 +74,30 @@ void append_row(const std::string& left, const std::string& right, std::size_t c
   const bool fits = line.size() + 2 <= indent;
   line += fits ? std::string(indent - line.size(), ' ') : "\n" + std::string(indent, ' ');
   text += line + wrapped(right, indent, indent, columns) + "\n";
+}
+
+std::vector<std::string> command_groups_of(const CommandHelp& command) {
+  std::vector<std::string> groups;
+  for (const CommandHelp& sub : command.commands) {
+    if (std::find(groups.begin(), groups.end(), sub.group) == groups.end()) groups.push_back(sub.group);
+  }
+  return groups;
+}
+
+// A footer's paragraphs as one line each, so that they fit any width. Examples, which are indented, keep their lines.
+std::string with_long_paragraphs(const std::string& footer) {
+  std::string text;
+  bool was_prose = false;
+  for (std::size_t at = 0; at <= footer.size();) {
+    const std::size_t end = std::min(footer.find('\n', at), footer.size());
+    const std::string line = footer.substr(at, end - at);
+    const bool is_prose = !line.empty() && line.front() != ' ' && line.back() != ':';
+    if (at > 0) text += was_prose && is_prose ? ' ' : '\n';
+    text += line;
+    was_prose = is_prose;
+    at = end + 1;
+  }
+  return text;
 }
 
 std::vector<std::string> groups_of(const CommandHelp& command) {
@@ -129,9 +159,12 @@ std::string help_text(const CommandHelp& command, int columns) {
     has_arguments = true;
     append_row(option.value, right_column(option), width, text);
   }
-  if (!command.commands.empty()) text += "\nCommands:\n";
-  for (const CommandHelp& sub : command.commands) {
-    append_row(sub.path.substr(command.path.size() + 1), first_line(sub.description), width, text);
+  for (const std::string& group : command_groups_of(command)) {
+    text += "\n" + group + ":\n";
+    for (const CommandHelp& sub : command.commands) {
+      if (sub.group != group) continue;
+      append_row(sub.path.substr(command.path.size() + 1), first_line(sub.description), width, text);
+    }
   }
   for (const std::string& group : groups_of(command)) {
     bool has_heading = false;
@@ -142,7 +175,7 @@ std::string help_text(const CommandHelp& command, int columns) {
       append_row(left_column(option), right_column(option), width, text);
     }
   }
-  if (!command.footer.empty()) text += "\n" + wrapped(command.footer, 0, 2, width) + "\n";
+  if (!command.footer.empty()) text += "\n" + wrapped(with_long_paragraphs(command.footer), 0, 2, width) + "\n";
   return text;
 }
 

@@ -12,6 +12,7 @@ namespace reef::app {
 
 // The heading of options that have none of their own.
 inline constexpr const char* kMainGroup = "Options";
+inline constexpr const char* kMainCommandGroup = "Commands";
 
 struct OptionHelp {
   std::string key;                 // how messages of the parser name it: "model", "--output"
@@ -28,6 +29,7 @@ struct CommandHelp {
   std::string path;         // "reef learn imprint"
   std::string description;  // first line: a sentence
   std::string footer;
+  std::string group;                // heading among the commands of its parent
   std::vector<OptionHelp> options;  // positional ones first
   std::vector<CommandHelp> commands;
 };

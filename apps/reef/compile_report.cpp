@@ -30,7 +30,7 @@ const chip::LinkProfile& link_of(const compiler::CompileOptions& options) {
 
 std::string rewrite_notes(const CompiledFile& file) {
   std::map<std::string_view, int> counts;
-  for (const rewrite::Application& application : file.plan.rewrites)
+  for (const passes::Application& application : file.plan.rewrites)
     counts[application.rewrite] += application.made ? 1 : 0;
   std::string text;
   for (const auto& [name, count] : counts) {

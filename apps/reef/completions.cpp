@@ -40,27 +40,34 @@ std::string in_quotes(const std::string& text) {
 std::string names_of_commands(const CommandHelp& command) {
   std::vector<std::string> names;
   for (const CommandHelp& sub : command.commands) names.push_back(sub.path.substr(command.path.size() + 1));
-  if (command.path.find(' ') == std::string::npos) names.emplace_back("help");
-  return command.commands.empty() ? "" : fmt::format("{}", fmt::join(names, " "));
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string bash_script(const CommandHelp& program) {
-  std::string text =
-      "# bash completion for reef; `reef completion bash` made it.\n"
-      "_reef() {\n"
-      "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" command=\"\" word\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case \"$word\" in -*) ;; *)\n"
-      "      case \"$command $word\" in\n";
-  text += "        ";
+// The words that a command's arguments can be, if they are no files: commands of `program`, or the choices of an
+// option.
+std::string words_of_arguments(const CommandHelp& program, const CommandHelp& command) {
+  if (!command.commands.empty()) return names_of_commands(command);
+  for (const OptionHelp& option : command.options) {
+    if (!option.names.empty()) continue;
+    if (!option.choices.empty()) return fmt::format("{}", fmt::join(option.choices, " "));
+    if (option.key == "command") return names_of_commands(program);
+  }
+  return "";
+}
+
+// The part that bash and zsh share. Before it, `word` goes through the words on the line in a loop; behind it,
+// `command` is the command that they name, `options` and `arguments` are what can follow, and `values` what the option
+// `previous` takes.
+std::string tables(const CommandHelp& program) {
   std::vector<std::string> patterns;
   for (const CommandHelp* command : flattened(program)) {
     const std::string words = words_of(*command);
     if (words.empty()) continue;
     patterns.push_back(in_quotes((words.find(' ') == std::string::npos ? " " : "") + words));
   }
+  std::string text = "    case \"$word\" in -*) ;; *)\n      case \"$command $word\" in\n        ";
   text += fmt::format("{}) command=\"${{command:+$command }}$word\" ;;\n", fmt::join(patterns, "|"));
-  text += "      esac ;;\n    esac\n  done\n  local words=\"\" values=\"\"\n  case \"$command\" in\n";
+  text += "      esac ;;\n    esac\n  done\n  local options=\"\" arguments=\"\" values=\"\"\n  case \"$command\" in\n";
   for (const CommandHelp* command : flattened(program)) {
     std::vector<std::string> options;
     std::string values;
@@ -70,27 +77,44 @@ std::string bash_script(const CommandHelp& program) {
       values += fmt::format(" {}) values={} ;;", fmt::join(option.names, "|"),
                             in_quotes(fmt::format("{}", fmt::join(option.choices, " "))));
     }
-    text += fmt::format("    {})\n      words={}\n", in_quotes(words_of(*command)),
-                        in_quotes(fmt::format("{} {}", names_of_commands(*command), fmt::join(options, " "))));
+    text += fmt::format("    {})\n      options={}\n      arguments={}\n", in_quotes(words_of(*command)),
+                        in_quotes(fmt::format("{}", fmt::join(options, " "))),
+                        in_quotes(words_of_arguments(program, *command)));
     if (!values.empty()) text += fmt::format("      case \"$previous\" in{} esac\n", values);
     text += "      ;;\n";
   }
-  text +=
-      "  esac\n"
-      "  if [[ -n \"$values\" ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$current\")); return; fi\n"
-      "  if [[ \"$current\" == -* || -z \"$command\" ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$current\")); "
-      "return; fi\n"
-      "  COMPREPLY=($(compgen -W \"${words%% -*}\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
-      "}\n"
-      "complete -o filenames -F _reef reef\n";
-  return text;
+  return text + "  esac\n";
 }
 
-// zsh reads bash's completions.
+std::string bash_script(const CommandHelp& program) {
+  return "# bash completion for reef; `reef completion bash` made it.\n"
+         "_reef() {\n"
+         "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" command=\"\" word\n"
+         "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n" +
+         tables(program) +
+         "  if [[ -n \"$values\" ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
+         "  elif [[ \"$current\" == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
+         "  elif [[ -n \"$arguments\" ]]; then COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\"))\n"
+         "  else COMPREPLY=($(compgen -f -- \"$current\"))\n"
+         "  fi\n"
+         "}\n"
+         "complete -o filenames -F _reef reef\n";
+}
+
 std::string zsh_script(const CommandHelp& program) {
   return "#compdef reef\n# zsh completion for reef; `reef completion zsh` made it.\n"
-         "autoload -U +X bashcompinit && bashcompinit\n" +
-         bash_script(program);
+         "_reef() {\n"
+         "  local current=\"${words[CURRENT]}\" previous=\"${words[CURRENT-1]}\" command=\"\" word\n"
+         "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n" +
+         tables(program) +
+         "  if [[ -n \"$values\" ]]; then compadd -- ${=values}\n"
+         "  elif [[ \"$current\" == -* ]]; then compadd -- ${=options}\n"
+         "  elif [[ -n \"$arguments\" ]]; then compadd -- ${=arguments}\n"
+         "  else _files\n"
+         "  fi\n"
+         "}\n"
+         // Loaded by compinit the file is the function itself; read by `source`, it registers it.
+         "if [ \"$funcstack[1]\" = _reef ]; then _reef \"$@\"; else compdef _reef reef; fi\n";
 }
 
 std::string fish_script(const CommandHelp& program) {
@@ -106,8 +130,11 @@ std::string fish_script(const CommandHelp& program) {
       text += fmt::format("complete -c reef -n {} -a {} -d {}\n", in_quotes(condition),
                           sub.path.substr(command->path.size() + 1), in_quotes(first_sentence(sub.description)));
     }
-    if (!words.empty() && command->commands.empty())
-      text += fmt::format("complete -c reef -n {} -F\n", in_quotes(condition));
+    if (!words.empty() && command->commands.empty()) {
+      const std::string arguments = words_of_arguments(program, *command);
+      text += fmt::format("complete -c reef -n {} {}\n", in_quotes(condition),
+                          arguments.empty() ? "-F" : "-a " + in_quotes(arguments));
+    }
     for (const OptionHelp& option : command->options) {
       if (option.names.empty()) continue;
       text += fmt::format("complete -c reef -n {}", in_quotes(condition));

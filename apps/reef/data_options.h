@@ -22,6 +22,8 @@ struct DataArguments {
 void add_data_options(Command& command, DataArguments& arguments, bool is_required);
 // Also --preprocess alone, for commands that take a single picture.
 void add_preprocess_option(Command& command, std::string& text);
+// --anchors, for commands that read a detector's boxes.
+void add_anchors_option(Command& command, std::string& text);
 
 // Opens the data and tells on standard error what was taken and how pictures are preprocessed, unless `quiet`.
 Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& arguments, data::Use use,

@@ -34,9 +34,11 @@ void add_device_options(Command& command, DeviceArguments& arguments, bool has_c
         .add_option("--clock", arguments.clock, "Clock of a real Edge TPU: max (500 MHz, default), high, medium, low")
         .transform(one_of({"max", "high", "medium", "low"}));
   }
-  command.add_option("--firmware", arguments.firmware,
-                     "Firmware for a stick that waits for it: the image, or a libedgetpu.so.1 that holds it. Default: "
-                     "REEF_FIRMWARE, or the library that is installed");
+  command
+      .add_option("--firmware", arguments.firmware,
+                  "Firmware for a stick that waits for it: the image, or a libedgetpu.so.1 that holds it. Default: "
+                  "REEF_FIRMWARE, or the library that is installed")
+      .option_text("FILE");
 }
 
 bool is_compiled(const ir::Model& model) {

@@ -306,6 +306,7 @@ void add_device_test_options(Command& command, DeviceTestArguments& arguments) {
       .needs(test);
   command
       .add_option("--firmware", arguments.firmware, "With --test: file with a stick's firmware, or a libedgetpu.so.1")
+      .option_text("FILE")
       .needs(test);
 }
 

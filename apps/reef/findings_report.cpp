@@ -42,6 +42,7 @@ Result<std::optional<FindingsReport>> FindingsReport::create(const FindingFlags&
   REEF_ASSIGN_OR_RETURN(const data::PictureLayout layout, layout_of(interpreter, preprocess));
   evaluate::FindingOptions how;
   how.score_threshold = flags.least_score;
+  how.anchors = flags.anchors;
   how.input = {static_cast<double>(layout.width), static_cast<double>(layout.height)};
   how.card = data::stored_card(model);
   if (how.card.names.empty()) how.card.names = names;
@@ -90,6 +91,11 @@ void FindingsReport::print() const {
     if (!found.what.keypoints.empty()) print_text("  {}", quantity(found.what.keypoints.size(), "keypoint"));
     print_text("\n");
   }
+  if (findings_.has_assumed_anchors) {
+    print_text(
+        "The heads are raw, and no model file says which anchors they were trained with: these boxes assume "
+        "YOLOv5's (--anchors gives others).\n");
+  }
 }
 
 Json FindingsReport::json() const {
@@ -109,6 +115,7 @@ Json FindingsReport::json() const {
       thing["keypoints"].push_back({point.x * picture_.width, point.y * picture_.height, point.score});
     }
   }
+  if (findings_.has_assumed_anchors) json["anchors"] = "assumed";
   for (const evaluate::Segment& segment : findings_.segments) {
     Json entry = {{"class", segment.label}, {"share", segment.share}};
     if (static_cast<std::size_t>(segment.label) < names_.size()) {

@@ -20,8 +20,9 @@ namespace reef::app {
 
 struct FindingFlags {
   double least_score = 0.25;
-  std::string draw;  // file; empty: none
-  bool raw = false;  // numbers as they are
+  std::string draw;     // file; empty: none
+  std::string anchors;  // of raw heads; empty: the usual ones
+  bool raw = false;     // numbers as they are
 };
 
 class FindingsReport {

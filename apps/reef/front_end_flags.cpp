@@ -38,12 +38,15 @@ void add_front_end_flags(Command& command, FrontEndFlags& flags) {
       .add_option("--input-shape", flags.shapes,
                   "Sizes of an input, which a file may leave open: name:1,3,224,224, or 1,3,224,224 for the only "
                   "input; may be repeated")
+      .option_text("NAME:SIZES")
       .allow_extra_args(false);
   command.add_option("--input-value", flags.values, "ONNX: fix an input to a value: name:1,2,3; may be repeated")
+      .option_text("NAME:VALUES")
       .allow_extra_args(false);
   command
       .add_option("--keep-nchw", flags.keep_nchw,
                   "ONNX: an input or output (by name) that stays channels-first; others become channels-last")
+      .option_text("NAME")
       .allow_extra_args(false);
   command.add_flag(
       "--pad-nms", flags.pad_nms,

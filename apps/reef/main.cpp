@@ -32,7 +32,7 @@ std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
 }
 
 std::vector<std::string> command_names(const reef::app::CommandHelp& program) {
-  std::vector<std::string> names = {"help"};
+  std::vector<std::string> names;
   for (const reef::app::CommandHelp& command : program.commands) {
     names.push_back(command.path.substr(program.path.size() + 1));
   }
@@ -50,10 +50,12 @@ bool wants_json(const std::vector<std::string>& words) {
   return std::find(words.begin(), end, "--json") != end;
 }
 
-int report_unknown_command(const reef::app::CommandHelp& program, const std::string& name) {
+int report_unknown_command(const reef::app::CommandHelp& program, const std::string& name, bool as_json) {
   const std::string near = reef::app::nearest_word(name, command_names(program));
-  reef::app::print_error("reef: there is no command '{}'{}\n`reef help` lists the commands.\n", name,
-                         near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
+  const std::string sentence = fmt::format("there is no command '{}'{}", name,
+                                           near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
+  if (as_json) reef::app::print_json_usage_error(sentence, kExitUsage);
+  reef::app::print_error("reef: {}\n`reef help` lists the commands.\n", sentence);
   return kExitUsage;
 }
 
@@ -66,44 +68,53 @@ int report_usage_problem(const reef::app::CommandHelp& program, const reef::app:
 }
 
 void add_commands(reef::app::Command& app, reef::app::Action& action) {
+  reef::app::add_models(app, action);
   reef::app::add_check(app, action);
-  reef::app::add_inspect(app, action);
-  reef::app::add_convert(app, action);
   reef::app::add_compile(app, action);
-  reef::app::add_learn(app, action);
-  reef::app::add_quantize(app, action);
-  reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
+  app.group_commands("Start here");
+  reef::app::add_convert(app, action);
+  reef::app::add_quantize(app, action);
+  reef::app::add_prune(app, action);
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
-  reef::app::add_export(app, action);
+  reef::app::add_learn(app, action);
+  reef::app::add_train(app, action);
+  app.group_commands("Convert, quantize, measure, teach");
+  reef::app::add_exec(app, action);
   reef::app::add_devices(app, action);
   reef::app::add_virtual_usb(app, action);
+  reef::app::add_export(app, action);
+  app.group_commands("Devices and other programs");
+  reef::app::add_inspect(app, action);
   reef::app::add_verify(app, action);
   reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);
   reef::app::add_asm(app, action);
-  reef::app::add_exec(app, action);
-  reef::app::add_models(app, action);
+  reef::app::add_retarget(app, action);
+  app.group_commands("Inside compiled models");
+  reef::app::add_help(app);
   reef::app::add_completion(app, action);
   reef::app::add_man(app, action);
+  app.group_commands("This program");
 }
 
 int run(int argc, char** argv) {
   using Kind = reef::app::ParseOutcome::Kind;
-  reef::app::CommandLine line("reef",
-                              "Reef: open toolbox for the Coral Edge TPU.\n"
-                              "Example: reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg "
-                              "--labels models/reef_creatures_labels.txt");
+  reef::app::CommandLine line("reef", "Reef: an open compiler, simulator and toolbox for the Coral Edge TPU");
   line.add_version_flag("--version");
   reef::app::Command app = line.root();
   app.require_subcommand();
+  app.footer(
+      "Examples:\n  reef models yolo -o first\n"
+      "  reef compile first/shapes_yolo.onnx --data first/shapes --preprocess yolo -o first\n"
+      "  reef run first/shapes_yolo_int8_edgetpu.tflite --image first/shapes/shapes_05.jpg --draw seen.png");
   reef::app::Action action;
   add_commands(app, action);
   const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
   const auto help = [&] { return reef::app::describe(app); };
   if (!words.empty() && words[0][0] != '-' && !has_command(help(), words[0])) {
-    return report_unknown_command(help(), words[0]);
+    return report_unknown_command(help(), words[0], wants_json(words));
   }
   const reef::app::ParseOutcome outcome = line.parse(words);
   switch (outcome.kind) {

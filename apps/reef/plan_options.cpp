@@ -29,7 +29,7 @@ std::string link_names() {
 
 Status check_rewrites(const std::vector<std::string>& names) {
   std::vector<std::string_view> known;
-  for (const rewrite::RewriteInfo& info : rewrite::rewrites()) known.push_back(info.name);
+  for (const passes::PassInfo& info : passes::passes_of(passes::Stage::kChip)) known.push_back(info.name);
   for (const std::string& name : names) {
     REEF_REQUIRE(std::find(known.begin(), known.end(), name) != known.end(), "there is no rewrite '{}'; there are {}",
                  name, fmt::join(known, ", "));
@@ -43,20 +43,26 @@ void add_plan_flags(Command& command, PlanFlags& flags) {
   const OptionGroup group(command, "What goes to the Edge TPU");
   command.add_option("--link", flags.link,
                      "Host and link that times are predicted for: " + link_names() + "; check: all");
-  command.add_option("--choose", flags.choose,
-                     "Of the parts that could run on the chip, compile the 'first' (as Google's compiler does) or the "
-                     "'best', which takes most work off the CPU");
-  command.add_option("--cache", flags.cache,
-                     "Whose parameters stay on the chip where not all have room: 'in-order', models and layers in the "
-                     "order in which they are given and executed; 'least-time', those whose sending costs most "
-                     "(default; with -O0, of one model the larger first)");
+  command
+      .add_option("--choose", flags.choose,
+                  "Of the parts that could run on the chip, compile the 'first' (as Google's compiler does) or the "
+                  "'best', which takes most work off the CPU")
+      .option_text("WHICH");
+  command
+      .add_option("--cache", flags.cache,
+                  "Whose parameters stay on the chip where not all have room: 'in-order', models and layers in the "
+                  "order in which they are given and executed; 'least-time', those whose sending costs most "
+                  "(default; with -O0, of one model the larger first)")
+      .option_text("WHICH");
   command.add_flag("--no-rewrites", flags.no_rewrites,
                    "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
   command.add_flag("--all-rewrites", flags.all_rewrites,
                    "Make rewrites also where the model is predicted to be slower with them");
-  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
+  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/passes.md); may be repeated")
+      .option_text("NAME")
       .allow_extra_args(false);
   command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated")
+      .option_text("NAME")
       .allow_extra_args(false);
 }
 

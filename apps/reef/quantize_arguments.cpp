@@ -26,11 +26,14 @@ void add_data_options(Command& command, QuantizeArguments& arguments) {
   command.add_option(
       "--data", data.path,
       "Samples to calibrate with: a folder of pictures, an .npz or an .npy file. 100 to 500 typical ones");
-  command.add_option("--array", data.arrays, "Array of the .npz to take (default: calib, images, x ... by name)");
-  command.add_option("--preprocess", data.preprocess,
-                     "How pictures become numbers, e.g. mean=127.5,std=127.5; stored in the result. Presets: " +
-                         data::describe_presets());
-  command.add_option("--limit", data.limit, "Use only so many samples").check(positive());
+  command.add_option("--array", data.arrays, "Array of the .npz to take (default: calib, images, x ... by name)")
+      .option_text("NAME");
+  command
+      .add_option("--preprocess", data.preprocess,
+                  "How pictures become numbers, e.g. mean=127.5,std=127.5; stored in the result. Presets: " +
+                      data::describe_presets())
+      .option_text("PRESET");
+  command.add_option("--limit", data.limit, "Use only the first N samples").check(positive());
   command.add_option("--held-back", arguments.request.how.held_back,
                      "Samples kept from calibration to measure with (default: a fifth, 32 at most, and others too "
                      "where runs are cheap; 0: measure nothing, choose nothing)");
@@ -65,6 +68,7 @@ void add_quantizer_options(Command& command, QuantizeArguments& arguments) {
   command
       .add_option("--keep-float", how.keep_float,
                   "Operators that stay float: name of a result, * stands for anything; may be repeated")
+      .option_text("NAME")
       .allow_extra_args(false);
   command.add_flag("--full-integer", how.full_integer, "Fail rather than leave an operator in float");
   command.add_flag(

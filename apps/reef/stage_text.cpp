@@ -77,9 +77,11 @@ const std::vector<std::string>& stage_names() {
 
 bool is_planning(const std::string& stage) { return stage == "rewrite" || stage == "partition"; }
 
+std::string model_text(const ir::Model& model) { return ir::print(model, {.max_constant_bytes = kShownConstantBytes}); }
+
 std::string planning_text(const std::string& stage, const compiler::Plan& plan) {
   if (stage == "partition") return partition_text(plan);
-  return ir::print(*plan.model, {.max_constant_bytes = kShownConstantBytes});
+  return model_text(*plan.model);
 }
 
 Result<std::string> stage_text(const std::string& stage, const compiler::CompileOptions& options,

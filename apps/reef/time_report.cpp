@@ -57,6 +57,14 @@ std::string describe_links() {
   return fmt::format("{}", fmt::join(lines, ", "));
 }
 
+std::string describe_readings() {
+  std::vector<std::string> lines;
+  for (const device::TimingReading& reading : device::timing_readings()) {
+    lines.push_back(fmt::format("{} ({})", reading.name, reading.meaning));
+  }
+  return fmt::format("{}", fmt::join(lines, ", "));
+}
+
 Result<device::TimelineOptions> timeline_options(const TimeOptions& options) {
   device::TimelineOptions timeline;
   timeline.timing.link = chip::link_profiles().data();
@@ -66,6 +74,12 @@ Result<device::TimelineOptions> timeline_options(const TimeOptions& options) {
   if (!options.clock.empty()) {
     const auto word = driver::parse_clock(options.clock);
     timeline.timing.clock_hz = (word.ok() ? driver::megahertz(*word) : std::stod(options.clock)) * 1e6;
+  }
+  if (!options.reading.empty()) {
+    const device::TimingReading* reading = device::find_reading(options.reading);
+    REEF_REQUIRE(reading != nullptr, "--timing {}: no such reading; there are {}", options.reading,
+                 describe_readings());
+    timeline.timing.reading = *reading;
   }
   timeline.keep_slices = !options.trace.empty();
   timeline.find_races = options.races;
@@ -80,8 +94,9 @@ void print_times(std::span<const device::ProgramRecord> records, const device::T
                  ir::describe_bytes(static_cast<std::int64_t>(time.parameter_bytes)));
       continue;
     }
-    print_text("Edge TPU {:.3f} ms (simulated, {:.0f} MHz, {})\n", time.ms(), time.clock_hz / 1e6,
-               timing.link->meaning);
+    const bool is_usual = timing.reading.name == device::timing_readings().front().name;
+    print_text("Edge TPU {:.3f} ms (simulated, {:.0f} MHz, {}{})\n", time.ms(), time.clock_hz / 1e6,
+               timing.link->meaning, is_usual ? "" : fmt::format("; if {}", timing.reading.meaning));
     print_critical_path(time);
     print_units(time);
     print_text("  over the link: instructions {}, input {}, parameters {}, output {}\n",
@@ -102,6 +117,7 @@ Json times_json(std::span<const device::ProgramRecord> records, const device::Ti
                  {"cycles", time.cycles},
                  {"clock_hz", time.clock_hz},
                  {"link", std::string(timing.link->name)},
+                 {"timing", std::string(timing.reading.name)},
                  {"instruction_bytes", time.instruction_bytes},
                  {"input_bytes", time.input_bytes},
                  {"parameter_bytes", time.parameter_bytes},

@@ -14,7 +14,7 @@
 using namespace reef;
 using namespace reef::c_api;
 
-namespace {
+namespace reef::c_api {
 
 Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) {
   compiler::PlanOptions plan;
@@ -36,6 +36,10 @@ Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) 
   return plan;
 }
 
+}  // namespace reef::c_api
+
+namespace {
+
 Result<compiler::CompileOptions> compile_options(const char* const* models, std::size_t count,
                                                  const reef_compile_options& options) {
   compiler::CompileOptions how;
@@ -46,14 +50,16 @@ Result<compiler::CompileOptions> compile_options(const char* const* models, std:
   REEF_REQUIRE(!how.models.empty(), "no model is given");
   REEF_REQUIRE(options.num_segments >= 1 && options.num_segments <= 1024, "a model cannot be cut into {} segments",
                options.num_segments);
-  REEF_REQUIRE(options.level == 0 || options.level == 1, "there is no level {}; there are 0 and 1", options.level);
+  constexpr int kHighestLevel = static_cast<int>(tiled::Level::kFast);
+  REEF_REQUIRE(options.level >= 0 && options.level <= kHighestLevel, "there is no level {}; there are 0 to {}",
+               options.level, kHighestLevel);
   REEF_REQUIRE(options.timeout_seconds > 0, "a timeout of {} seconds leaves no time", options.timeout_seconds);
   if (options.out_dir != nullptr) how.out_dir = options.out_dir;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(options));
   how.segments = options.num_segments;
   how.search = options.search != 0;
   how.timeout_seconds = options.timeout_seconds;
-  how.level = options.level == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+  how.level = static_cast<tiled::Level>(options.level);
   using compiler::Verify;
   how.verify = options.verify < 0 ? Verify::kWhenQuick : options.verify == 0 ? Verify::kNever : Verify::kAlways;
   if (options.progress != nullptr) {
@@ -81,7 +87,7 @@ void reef_compile_options_init(reef_compile_options* options) {
   *options = {};
   options->struct_size = sizeof(reef_compile_options);
   options->num_segments = 1;
-  options->level = tiled::kDefaultLevel == tiled::Level::kAsGoogle ? 0 : 1;
+  options->level = static_cast<std::int32_t>(tiled::kDefaultLevel);
   options->rewrites = 1;
   options->verify = -1;
   options->timeout_seconds = compiler::CompileOptions().timeout_seconds;

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "compiler/front_end.h"
+#include "compiler/plan.h"
 #include "compiler/quantize_driver.h"
 #include "reef/reef.h"
 
@@ -30,6 +31,7 @@ Options known_options(const Options* given, void (*init)(Options*)) {
 // Empty pieces are left out. `text` may be null.
 std::vector<std::string> split(const char* text, char separator);
 
+Result<compiler::PlanOptions> plan_options(const reef_compile_options& options);
 Result<quantize::IoType> io_type(const char* name);
 Result<compiler::FrontEndOptions> front_end_options(const reef_convert_options& options);
 // Without files.

@@ -16,7 +16,10 @@ def main():
     pictures = sorted((MODELS / "images").glob("*_1.*"))
     with tempfile.TemporaryDirectory() as folder:
         files = reef.compile(MODELS / "reef_creatures_int8.tflite", folder, num_segments=3).files
-        runner = PipelinedModelRunner([reef.Interpreter(file, device=f":{i}") for i, file in enumerate(files)])
+        segments = [reef.Interpreter(file, device=f":{i}") for i, file in enumerate(files)]
+        for segment in segments:
+            segment.allocate_tensors()
+        runner = PipelinedModelRunner(segments)
     name = runner.interpreters()[0].get_input_details()[0]["name"]
 
     def feed():  # a camera would be here

@@ -131,6 +131,46 @@ REEF_API const char* reef_model_signature_key(const reef_model* model, size_t si
 REEF_API const char* reef_model_signature_input(const reef_model* model, size_t signature, size_t i, int32_t* tensor);
 REEF_API const char* reef_model_signature_output(const reef_model* model, size_t signature, size_t i, int32_t* tensor);
 
+/* ---- Training ---- */
+
+struct reef_compile_options; /* below */
+
+/* The model that the chip computes, after all rewrites of `reef compile`: what quantization-aware training must repeat.
+ * *json: `ops`, for each operator its type, its attributes by TFLite's names, `on_cpu` (why the chip does not run it;
+ * "": it does) and `is_rewritten` (a rewrite made it); `rewrites`, a sentence each. `options` may be NULL. */
+REEF_API reef_status reef_model_for_training(const reef_model* model, const struct reef_compile_options* options,
+                                             reef_model** rewritten, char** json);
+
+/* How a tensor stores real numbers on the chip, where codes are 0 to 255: real = scale * (code - zero_point). */
+typedef struct reef_chip_affine {
+  float scale;
+  int32_t zero_point;
+} reef_chip_affine;
+
+/* Codes of operator `op`, a function of one 8-bit tensor that the chip computes by table, for all 256 input codes. */
+REEF_API reef_status reef_chip_function(const reef_model* model, size_t op, reef_chip_affine in, reef_chip_affine out,
+                                        int32_t codes[256]);
+/* SOFTMAX's numerators, 0 to 65535, for elements 0 to 255 steps of `scale` below the largest. */
+REEF_API reef_status reef_chip_exponentials(float scale, int32_t codes[256]);
+/* The chip's table of one / sqrt(x) for x in [1, 4): eight polynomials, constant first, and where each gives way to the
+ * next. */
+REEF_API reef_status reef_chip_inverse_root(float one, float coefficients[8][5], float breaks[7]);
+
+/* New content for a tensor of the main subgraph. */
+typedef struct reef_tensor_edit {
+  int32_t tensor;
+  int32_t reserved_0;
+  const void* data; /* NULL: stays; else as many bytes as the constant has */
+  size_t bytes;
+  const float* scales; /* NULL: stay; else as many as before, with as many zero points */
+  const int64_t* zero_points;
+  size_t scale_count;
+} reef_tensor_edit;
+
+/* Writes the model as a .tflite file with some of its tensors changed; the file appears whole or not at all. */
+REEF_API reef_status reef_model_save(const reef_model* model, const reef_tensor_edit* edits, size_t count,
+                                     const char* path);
+
 /* ---- Edge TPUs ---- */
 
 /* Which there are: environment variable REEF_DEVICES. "auto", the default: real ones if the machine has any, else two
@@ -270,7 +310,7 @@ typedef struct reef_compile_options {
   const char* link;                 /* host and link that times are predicted for; NULL: USB 3 */
   int32_t num_segments;             /* 1: not cut */
   int32_t min_runtime_version;      /* 10 to 14; 0: the newest */
-  int32_t level;                    /* 0: Google's choices; 1: Reef's own */
+  int32_t level;                    /* 0: Google's choices; 1: Reef's own; 2: faster, more memory */
   int32_t several_parts;            /* 1: more than one part for the chip, where that saves time */
   int32_t search;                   /* 1: if it does not compile, the largest part that does */
   int32_t rewrites;                 /* 1: change the model so that more fits; 0: leave it */

@@ -14,7 +14,7 @@
 // same signals. Ring and mesh hold a single line or word while walking, the least a machine can have; that senders then
 // wait for room is used to see that nothing stands still, never as a guarantee of order.
 //
-// What is not proved: that the values are right; that a machine whose queues of instructions are shorter than
+// The audit does not prove that the values are right; that a machine whose queues of instructions are shorter than
 // Statistics::deepest_queue does not stand still; anything about rows that the walk did not reach (`not_covered`).
 // Two halves of one mover instruction (its reads and its writes) count as one unit that works in order; the sending
 // and the receiving half of a mesh instruction do not. Memory that nothing wrote may be read and thrown away by sound

@@ -193,7 +193,7 @@ mesh_north tiles=0 fill fill_value=1
   expect_finding(audited(text), FindingKind::kCounterWrap, {"narrow_to_wide", "MESH_S_IN", "not arrived"});
 }
 
-// What a mover stores waits; what it reads does not wait for that.
+// A wait on the destination holds back a mover's stores, but not its reads.
 TEST(Audit, AWaitOfTheDestinationDoesNotOrderTheRead) {
   std::string pack(kPackWaits);
   pack.replace(pack.find("1 + 1*pass(level 0) on in"), 25, "2 + 0*pass(level 0) on out");

@@ -30,7 +30,7 @@ class CounterLog {
   }
 
   // ---- Signals ----
-  // Of the last signal; clock 0: there was none since the setting.
+  // The stamp of the last signal; its clock is 0 if there was none since the counter was set.
   const Stamp& last_signal() const { return last_; }
   void add(const Stamp& stamp, std::int64_t count);
   // The moment from which on the counter had `number` signals, from 1 to total(). False: too long ago to be remembered,

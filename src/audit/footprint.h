@@ -30,8 +30,8 @@ struct Footprint {
   std::int64_t accesses = 0;        // places that each of the steps touches, added up
 };
 
-// Of a block of `steps` steps that begins where the cursor stands, of `width` units each. `units_per_place` is a power
-// of two. False: it has more than `most` intervals, or addresses no memory has.
+// Computes the footprint of `steps` steps of `width` units each that begin where the cursor stands. `units_per_place`
+// is a power of two. False if it has more than `most` intervals, or addresses that no memory has.
 bool footprint_of(const isa::NestShape& nest, const isa::NestCursor& cursor, std::int64_t steps, std::int64_t width,
                   std::int64_t units_per_place, std::size_t most, Footprint& footprint);
 

@@ -34,7 +34,7 @@ class PlaceLog {
   bool is_written(std::int64_t place) const { return written_[static_cast<std::size_t>(place)] != 0; }
 
   // ---- Many places in a row ----
-  // What single accesses check, for `count` places from the first on, all within the memory. They are quick where one
+  // The checks of single accesses for `count` places from the first on, all within the memory. They are quick where one
   // agent wrote all of them; false means that the places must be looked at one by one, not that something is wrong.
 
   // The agent knows who wrote each of the places.

@@ -23,7 +23,7 @@ struct ScalarValue {
   static ScalarValue of(std::uint32_t number) { return {number, ~0u}; }
 };
 
-// What a bundle did outside of the registers.
+// The effects of a bundle outside of the registers.
 struct BundleEffects {
   bool is_undecided = false;             // whether it stores something depends on data
   bool pushes = false;                   // four bytes to the host

@@ -80,9 +80,9 @@ struct Worker {
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;  // source and destination; loops of a tensor instruction
   isa::NestCursor in, param, psum, out;
-  // What `in`, `param` and `out` walk: the instruction's nests, with dimensions joined.
+  // The nests that `in`, `param` and `out` walk: those of the instruction, with dimensions joined.
   isa::NestShape in_shape, param_shape, out_shape;
-  // Of a tensor instruction: positions before which steps are made singly, or in rows at most.
+  // For a tensor instruction: positions before which steps are made singly, or in rows at most.
   std::int64_t single_steps_until = 0, no_blocks_until = 0;
   Gate first_gate, second_gate;
   PassCount first_passes, second_passes;
@@ -135,7 +135,7 @@ struct Fifo {
   }
 };
 
-// What a tensor instruction reads beside inputs and parameters whenever a result ends.
+// The reads of a tensor instruction, beside inputs and parameters, each time it finishes a result.
 struct ScalingReads {
   std::int64_t first = 0, steps = 0;  // first place of a buffer of scales; places of each buffer that are read
   bool has_scales = false, has_bias = false;
@@ -172,7 +172,7 @@ class Walk {
   Walk(Findings& findings, Statistics& statistics, const AuditOptions& options);
   // Behind whatever was walked before. False: it did not come to its end, which `not_covered` or a finding tells.
   bool run(const Listing& listing);
-  // What a second run behind this one would begin with that this one did not.
+  // Reports state that this run leaves behind and with which a second run would begin differently.
   void check_repetition();
   const std::vector<std::string>& not_covered() const { return not_covered_; }
 

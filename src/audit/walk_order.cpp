@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits, signals and settings of counters guarantee, and whether accesses are covered by it.
+// Derives the order that waits, signals and counter settings guarantee, and checks that it covers every access.
 #include <algorithm>
 
 #include <fmt/format.h>

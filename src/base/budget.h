@@ -11,7 +11,7 @@
 //   REEF_RETURN_IF_ERROR(budget.check("lowering"));              // kResourceExhausted with a sentence for the user
 //   REEF_RETURN_IF_ERROR(budget.take(bytes, "the outputs"));     // give_back(bytes) later; or BudgetedBytes
 //
-// What is not counted: memory that a stage takes without asking, such as the model itself (bounded by the file's size).
+// Memory that a stage takes without asking is not counted, such as the model itself (bounded by the file's size).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be known about fork(): the child has one thread, and a copy of all memory as it was at that moment.
+// Rules for fork(): the child has one thread, and a copy of all memory as it was at that moment.
 //
 // Locks that other threads held stay locked in the child for ever, and what they were changing stays half done. Two
 // rules follow. Locks of the whole process that are held for moments are ForkSafeMutex. What a thread works on for long

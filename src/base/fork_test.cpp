@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kSeconds = 20;  // after which a child that hangs is ended
 
-// What `work` returns in a child; -1: it was ended.
+// Runs `work` in a child process and returns its result; -1 if the child was killed.
 template <typename Work>
 int in_a_child(const Work& work) {
   const pid_t child = ::fork();

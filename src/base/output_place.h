@@ -46,9 +46,9 @@ struct OutputPlace {
 // An error if nothing may be written there; it names the path and says what to do.
 Result<OutputPlace> find_output_place(const std::string& path);
 
-// What every command asks before it begins to work: may `outputs` be written, all of them, each to a file of its own,
-// and is none of them one of `inputs`, under whatever name? Empty names count as not given. Inputs that do not exist
-// are left to whoever reads them; inputs that are folders stand for no file.
+// Every command calls this before it begins to work. It checks that all `outputs` may be written, each to a file of its
+// own, and that none of them is one of `inputs` under another name. Empty names count as not given. Inputs that do not
+// exist are left to whoever reads them; inputs that are folders stand for no file.
 Status check_outputs(std::span<const std::string> outputs, std::span<const std::string> inputs);
 
 // A folder for results, which is made when there are some: it exists and may be written to, or it can be made.

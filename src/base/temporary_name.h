@@ -39,9 +39,9 @@ class TemporaryName {
 
   const char* name() const;
   int folder() const { return folder_->get(); }
-  // What has the name is deleted, if there is something, unless it was given away.
+  // Deletes the file of this name, if there is one and it was not given away.
   void remove();
-  // What had this name has another one now, and stays.
+  // The file of this name was renamed, and stays.
   void give_away();
 
  private:

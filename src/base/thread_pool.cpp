@@ -95,7 +95,7 @@ struct ThreadPool::Impl {
 
   void run(std::int64_t chunk) const { (*body)(chunk * grain, std::min((chunk + 1) * grain, count)); }
 
-  // What a chunk throws ends the loop and reaches the caller of parallel_for, whichever thread it was thrown on.
+  // An exception of a chunk ends the loop and reaches the caller of parallel_for, whichever thread threw it.
   void take_chunks(std::size_t thread) {
     try {
       Share& own = shares[thread];

@@ -57,11 +57,31 @@ bool is_surely_too_large(const PartProgram& part, std::int64_t narrow_bytes) {
   });
 }
 
+// Whether all parameters can stay on the chip, beside what steps use as scratch.
+bool parameters_fit(const PartProgram& part, const tiled::TiledProgram& program) {
+  std::vector<std::int64_t> scratch(program.steps.size() + 1, 0);
+  for (const tiled::WideObject& object : program.wide) {
+    if (object.life.first < 0) continue;
+    scratch[static_cast<std::size_t>(object.life.first)] += object.lines;
+    scratch[static_cast<std::size_t>(object.life.last) + 1] -= object.lines;
+  }
+  std::int64_t now = 0, most = 0;
+  for (const std::int64_t lines : scratch) most = std::max(most, now += lines);
+  const std::int64_t end = std::min<std::int64_t>(part.room.end_line, chip::kWideLines - most);
+  std::int64_t left = 0, used = 0;
+  for (const std::int32_t first : part.room.first_line) left += std::max<std::int64_t>(0, end - first);
+  left = std::min(left, part.room.lines);
+  if (part.shares_chip) left = std::min(left, part.cached_bytes_max / chip::kWideLineBytes);
+  for (const tiled::ParameterChunk& chunk : program.parameters) used += chunk.lines;
+  return used <= left;
+}
+
 // In slices, where activations do not fit as they are.
-Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
+Result<tiled::TiledProgram> lower_with(const PartProgram& part, const GenerationOptions& options, bool patches) {
   lower::LowerOptions how{options.level.value_or(part.level), part.refused};
   how.lstm_arguments = options.lstm_arguments;
   how.budget = part.budget;
+  how.patches = patches;
   lower::RearrangementCache own;
   how.movements = part.movements != nullptr ? part.movements : &own;
   if (options.slices) {
@@ -72,10 +92,24 @@ Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const Generati
   if (options.slices || !is_surely_too_large(part, options.narrow_bytes)) {
     REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lowered());
     if (options.slices || schedule::activation_bytes(program) <= options.narrow_bytes) return program;
+    if (patches) {  // they take some memory: slices would cost more than they save
+      how.patches = false;
+      REEF_ASSIGN_OR_RETURN(tiled::TiledProgram plain, lowered());
+      if (schedule::activation_bytes(plain) <= options.narrow_bytes) return plain;
+      how.patches = true;
+    }
   }
   REEF_ASSIGN_OR_RETURN(SlicePlan plan, choose_slices({part.model, part.ops, part.inputs, part.outputs}, how,
                                                       options.narrow_bytes, part.crowded));
   return plan.program ? Result<tiled::TiledProgram>(std::move(*plan.program)) : lowered();
+}
+
+// Several pixels at a time, unless that takes so much memory that something must be sent for it with every inference.
+Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
+  if (options.level.value_or(part.level) < tiled::Level::kFast) return lower_with(part, options, false);
+  auto program = lower_with(part, options, true);
+  if (program.ok() && parameters_fit(part, *program)) return program;
+  return lower_with(part, options, false);
 }
 
 }  // namespace

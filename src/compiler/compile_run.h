@@ -157,7 +157,7 @@ class Compilation {
   std::map<std::pair<const ir::Model*, std::vector<std::int32_t>>, std::shared_ptr<const PartCode>> trial_codes_;
   mutable lower::RearrangementCache movements_;  // of everything that is generated
   std::int64_t room_after_ = -1;                 // what the last attempt that compiled leaves of the parameter cache
-  std::vector<rewrite::Application> rewrites_;   // of a model that is cut
+  std::vector<passes::Application> rewrites_;    // of a model that is cut
   std::vector<FileToVerify> unverified_;         // of what is compiled together
   std::size_t steps_ = 0;                        // that progress was told of
 };

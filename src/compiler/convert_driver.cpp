@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "simplify/simplify.h"
+#include "passes/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -25,7 +25,7 @@ Status make_integer(const ConvertRequest& request, FrontEndResult& result) {
   }
   if (!request.front_end.simplify) return ok_status();
   // Movement that QUANTIZE and DEQUANTIZE kept apart.
-  return simplify::simplify(result.model).status();
+  return passes::simplify(result.model).status();
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 #include "ir/verify.h"
 #include "ops/settled_shapes.h"
 #include "ops/standard_forms.h"
-#include "simplify/simplify.h"
+#include "passes/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -129,7 +129,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
     names = std::move(imported->value_names);
   }
   if (options.simplify) {
-    const auto report = simplify::simplify(result.model);
+    const auto report = passes::simplify(result.model);
     if (!report.ok()) return report.status().in(path);
     result.is_simplified = true;
   }

@@ -33,7 +33,7 @@ struct FrontEndOptions {
   bool pad_selections = false;
   // ONNX: LSTMs step by step, also where one operator would do.
   bool unroll = false;
-  // ONNX: make the imported graph small and channels-last (src/simplify).
+  // ONNX: make the imported graph small and channels-last (src/passes/float).
   bool simplify = true;
   // The caller prepares the model in the CPU runtime, perhaps after giving its inputs other shapes: an operator that
   // refuses the declared ones is reported there, and not here.
@@ -57,7 +57,7 @@ struct FrontEndResult {
   // The one of them that says that declared shapes were replaced; empty: none was. For commands that write no model of
   // this kind, to which what saving would lose does not matter.
   std::string shape_note;
-  bool is_simplified = false;  // the passes of src/simplify have run
+  bool is_simplified = false;  // the passes of src/passes/float have run
 };
 
 // The format is told by the file's content.

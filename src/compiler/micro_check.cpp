@@ -70,14 +70,14 @@ void drop_offline_plan(ir::Model& model) {
 Status assess_rewritten(MicroCheckedFile& checked, micro::AssessOptions how, const PlanOptions& options,
                         const FrontEndOptions& front_end) {
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(checked.path, front_end));
-  rewrite::RewriteOptions rewrites = options.rewrites;
+  passes::RewriteOptions rewrites = options.rewrites;
   rewrites.evaluate = cpu_evaluator(options.budget);
   rewrites.fits = [&options](const ir::Model& judged) {
     if (options.budget.is_over()) return std::vector<bool>(judged.subgraphs[0].operators.size(), true);
     return micro::runs_on_micro(judged, micro::Target::kTflm);
   };
   ir::Model changed = std::move(loaded.model);
-  REEF_ASSIGN_OR_RETURN(std::vector<rewrite::Application> made, rewrite::apply_rewrites(changed, rewrites));
+  REEF_ASSIGN_OR_RETURN(std::vector<passes::Application> made, passes::apply_rewrites(changed, rewrites));
   ops::settle_shapes(changed);
   drop_offline_plan(changed);
   REEF_RETURN_IF_ERROR(ir::verify(changed));

@@ -20,7 +20,7 @@ struct MicroCheckedFile {
   std::optional<CheckedFile> chip;         // for kMicro: the plan of a model that is not compiled yet
   std::shared_ptr<const ir::Model> model;  // as TFLite Micro would get it
   Bytes file;                              // its bytes; empty where there is no such file yet
-  std::vector<rewrite::Application> rewrites;
+  std::vector<passes::Application> rewrites;
   micro::Assessment assessment;
 };
 

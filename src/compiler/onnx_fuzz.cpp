@@ -8,7 +8,7 @@
 #include "formats/onnx/reader.h"
 #include "import/onnx/importer.h"
 #include "ir/verify.h"
-#include "simplify/simplify.h"
+#include "passes/simplify.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace reef;
@@ -19,6 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto imported = import::import_onnx(*model, options);
   if (!imported.ok()) return 0;
   if (!ir::verify(imported->model).ok()) std::abort();
-  if (!simplify::simplify(imported->model).ok() || !ir::verify(imported->model).ok()) std::abort();
+  if (!passes::simplify(imported->model).ok() || !ir::verify(imported->model).ok()) std::abort();
   return 0;
 }

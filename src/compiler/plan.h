@@ -14,13 +14,13 @@
 #include "partition/check.h"
 #include "partition/cost.h"
 #include "partition/partition.h"
-#include "rewrite/rewrite.h"
+#include "passes/rewrite.h"
 
 namespace reef::compiler {
 
 struct PlanOptions {
   int runtime = ops::kNewestRuntime;  // -m
-  rewrite::RewriteOptions rewrites;   // evaluator, runtime and predicate are filled in
+  passes::RewriteOptions rewrites;    // evaluator, runtime and predicate are filled in
   partition::CostOptions costs;
   partition::PartitionOptions partition;
   bool all_rewrites = false;  // rewrites are made also where they are predicted to cost time (make_faster_plan)
@@ -30,12 +30,12 @@ struct PlanOptions {
   Budget budget = {};
   // Which operators the runtime beside the chip has, where it is not all of TFLite (--target micro): what neither has
   // is rewritten to what one of them has. Empty: the runtime has everything.
-  rewrite::FitsPredicate cpu_runs = {};
+  passes::FitsPredicate cpu_runs = {};
 };
 
 struct Plan {
   std::shared_ptr<const ir::Model> model;  // with rewrites
-  std::vector<rewrite::Application> rewrites;
+  std::vector<passes::Application> rewrites;
   // By operator of `model`: its number in the model as it was given; -1: made by a rewrite.
   std::vector<std::int32_t> source_op;
   partition::Assessment assessment;
@@ -54,6 +54,6 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
 Result<Plan> make_faster_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
 
 // Runs a model on the CPU: what rewrites use to try values.
-rewrite::Evaluator cpu_evaluator(const Budget& budget = {});
+graph::Evaluate cpu_evaluator(const Budget& budget = {});
 
 }  // namespace reef::compiler

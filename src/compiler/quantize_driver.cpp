@@ -22,7 +22,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
-#include "simplify/simplify.h"
+#include "passes/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -155,7 +155,7 @@ namespace {
 // Float form, as the quantizer wants it. The front end has simplified what comes from ONNX.
 Status simplify_once(FrontEndResult& loaded, std::vector<std::string>& notes) {
   if (loaded.is_simplified) return ok_status();
-  REEF_ASSIGN_OR_RETURN(const simplify::SimplifyReport simplified, simplify::simplify(loaded.model));
+  REEF_ASSIGN_OR_RETURN(const passes::SimplifyReport simplified, passes::simplify(loaded.model));
   if (!simplified.passes.empty()) {
     notes.push_back(
         fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));

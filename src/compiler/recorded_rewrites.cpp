@@ -38,7 +38,7 @@ std::optional<PlanOptions> parse(std::string_view line) {
     return std::nullopt;
   }
   std::set<std::string> known;
-  for (const rewrite::RewriteInfo& info : rewrite::rewrites()) {
+  for (const passes::PassInfo& info : passes::passes_of(passes::Stage::kChip)) {
     known.emplace(info.name);
     if (std::find(made.begin(), made.end(), info.name) == made.end()) options.rewrites.disable.emplace_back(info.name);
   }
@@ -50,9 +50,9 @@ std::optional<PlanOptions> parse(std::string_view line) {
 
 }  // namespace
 
-std::string rewrites_remark(const std::vector<rewrite::Application>& rewrites, const PlanOptions& options) {
+std::string rewrites_remark(const std::vector<passes::Application>& rewrites, const PlanOptions& options) {
   std::set<std::string> made, asked;
-  for (const rewrite::Application& each : rewrites) {
+  for (const passes::Application& each : rewrites) {
     if (each.made) made.emplace(each.rewrite);
   }
   if (made.empty()) return {};

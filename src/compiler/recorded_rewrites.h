@@ -12,7 +12,7 @@
 namespace reef::compiler {
 
 // The line for emit::EmitOptions::remarks; empty: none was made.
-std::string rewrites_remark(const std::vector<rewrite::Application>& rewrites, const PlanOptions& options);
+std::string rewrites_remark(const std::vector<passes::Application>& rewrites, const PlanOptions& options);
 
 // How to plan the source to get the same rewrites; nullopt: the file does not say.
 std::optional<PlanOptions> recorded_rewrites(const ir::Model& compiled);

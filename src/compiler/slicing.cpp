@@ -32,16 +32,17 @@ struct Candidate {
 // As few slices as fit. How much they take falls with their number, nearly always; where it does not, the answer may be
 // a few too many.
 Candidate fewest_slices(const Whole& whole, const lower::Sliceable& sliceable, std::int32_t first, std::int32_t last,
-                        std::int64_t limit) {
-  const auto once = sliceable.group({first, last, 1});
+                        const SliceGroup& form, std::int64_t limit) {
+  const auto once = sliceable.group({first, last, 1, form.keeps_rows, form.joins_late});
   if (!once) return {};
   GroupEstimate estimate(whole, *once);
   if (estimate.least_bytes() > limit) return {};
   std::int32_t too_few = 0, enough = 1;
+  const std::int32_t most = form.keeps_rows ? estimate.most_slices() : kMostSlices;
   while (estimate.bytes(enough) > limit) {
+    if (enough >= most) return {};
     too_few = enough;
-    enough *= 2;
-    if (enough > kMostSlices) return {};
+    enough = std::min(2 * enough, most);
   }
   while (enough - too_few > 1) {
     const std::int32_t middle = (too_few + enough) / 2;
@@ -50,11 +51,11 @@ Candidate fewest_slices(const Whole& whole, const lower::Sliceable& sliceable, s
   return {enough, estimate.cycles(enough) - estimate.cycles(1)};
 }
 
-// Groups for everything that exceeds the limit, with least work in all. Operators that no group within the limit holds
-// are listed in `too_large` (positions in the part) and left out; without such a list, there is no answer then, nor
-// when no time is left.
+// Groups for everything that exceeds the limit, with least work in all; `form` says how they are executed. Operators
+// that no group within the limit holds are listed in `too_large` (positions in the part) and left out; without such a
+// list, there is no answer then, nor when no time is left.
 std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const lower::Sliceable& sliceable,
-                                                     std::int64_t limit, const Budget& budget,
+                                                     const SliceGroup& form, std::int64_t limit, const Budget& budget,
                                                      std::vector<std::int32_t>* too_large = nullptr) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
   struct Best {
@@ -76,14 +77,17 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
     const auto reach = [&](std::int32_t last, std::int64_t cycles, std::int32_t slices) {
       furthest = std::max(furthest, last + 1);
       Best& there = best[static_cast<std::size_t>(last) + 1];
-      if (before + cycles < there.cycles) there = {before + cycles, {first, last, slices}};
+      if (before + cycles < there.cycles)
+        there = {before + cycles, {first, last, slices, form.keeps_rows, form.joins_late}};
     };
     if (whole.bytes_at(first) <= limit) reach(first, 0, 0);
     bool has_too_much = false;
     for (std::int32_t last = first; last < std::min(whole.ops(), first + kMostOps); ++last) {
       has_too_much |= whole.bytes_at(last) > limit;
       if (!has_too_much) continue;
-      const Candidate found = fewest_slices(whole, sliceable, first, last, limit);
+      // Slices only add work: a way to get here that is dearer already need not be looked at.
+      if (form.keeps_rows && before >= best[static_cast<std::size_t>(last) + 1].cycles) continue;
+      const Candidate found = fewest_slices(whole, sliceable, first, last, form, limit);
       if (found.slices > 0) reach(last, found.cycles, found.slices);
     }
   }
@@ -108,7 +112,7 @@ class Search {
     const lower::Sliceable sliceable(part_, hosted);
     std::optional<std::vector<SliceGroup>> last;
     for (const int percent : kLimits) {
-      auto groups = groups_within(whole, sliceable, memory_ * percent / 100, how_.budget);
+      auto groups = groups_within(whole, sliceable, form(may_put_aside), memory_ * percent / 100, how_.budget);
       if (!groups) break;
       if ((groups->empty() && hosted.empty()) || groups == last) continue;
       last = groups;
@@ -144,7 +148,7 @@ class Search {
     const Whole whole(part_, program_, true, hosted);
     const lower::Sliceable sliceable(part_, hosted);
     std::vector<std::int32_t> positions;
-    groups_within(whole, sliceable, memory_, how_.budget, &positions);
+    groups_within(whole, sliceable, form(true), memory_, how_.budget, &positions);
     std::vector<lower::RefusedOp> result;
     for (const std::int32_t at : positions) {
       result.push_back({part_.ops[static_cast<std::size_t>(at)],
@@ -159,6 +163,12 @@ class Search {
   std::int32_t crowded() const { return crowded_ >= 0 ? crowded_ : largest(); }
 
  private:
+  // How groups are executed, as far as that does not depend on them.
+  SliceGroup form(bool may_put_aside) const {
+    const bool is_fast = how_.level >= tiled::Level::kFast;
+    return {.keeps_rows = is_fast, .joins_late = is_fast && may_put_aside};
+  }
+
   std::int32_t largest() const {
     const std::set<std::int32_t> hosted = larger_than(0);
     const Whole whole(part_, program_, true, hosted);

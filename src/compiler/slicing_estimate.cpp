@@ -33,6 +33,19 @@ std::int32_t most_rows(const TileRanges& rows, std::int32_t height) {
   return most;
 }
 
+// AxisPartition::local(height, rows).max_length(), without making the partition: this is asked for very often.
+std::int32_t local_length(const TileRanges& rows, std::int32_t height) {
+  std::int32_t front = 0, held = 0;
+  for (const tiled::Range& range : rows) {
+    if (range.is_empty()) continue;
+    const std::int32_t begin = std::clamp(range.begin, 0, height - 1);
+    const std::int32_t end = std::clamp(range.end, begin + 1, height);
+    front = std::max(front, begin - range.begin);
+    held = std::max(held, end - begin + std::max(0, range.end - end));
+  }
+  return front + held;
+}
+
 }  // namespace
 
 // ---- The part without slices ----
@@ -182,7 +195,11 @@ void GroupEstimate::find_others() {
     for (const std::int32_t id : *list) {
       const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
       if (tensor == nullptr || !borders.insert(tensor->object).second) continue;
-      fixed += whole_.bytes_of(tensor->object);
+      if (group_.group().joins_late && list == &group_.results()) {
+        joined_ = std::max(joined_, whole_.bytes_of(tensor->object));
+      } else {
+        fixed += whole_.bytes_of(tensor->object);
+      }
     }
   }
   for (const std::int32_t source : group_.tensors()) {
@@ -199,14 +216,18 @@ void GroupEstimate::find_others() {
   }
 }
 
-std::int64_t GroupEstimate::least_bytes() const { return *std::max_element(others_.begin(), others_.end()); }
+std::int64_t GroupEstimate::least_bytes() const {
+  return std::max(joined_, *std::max_element(others_.begin(), others_.end()));
+}
 
 // The first, the last and one of the other slices stand for all.
 std::int64_t GroupEstimate::bytes(std::int32_t slices) {
   group_.set_slices(slices);
-  std::int64_t most = 0;
-  for (const std::int32_t slice : {0, slices / 2, slices - 1}) {
-    const std::vector<TileRanges> rows = group_.rows(slice);
+  std::int64_t most = joined_ + joined_ / slices;  // while a slice's rows are copied to the others
+  const std::int32_t first = group_.warm_up();
+  const std::int64_t kept = group_.group().keeps_rows ? kept_bytes(group_.rows(first + slices / 2)) : 0;
+  for (const std::int32_t slice : {first, first + slices / 2, first + slices - 1}) {
+    const std::vector<TileRanges> rows = group_.rows(slice).held;
     const std::vector<std::int64_t> sizes = slice_bytes(rows);
     std::vector<std::int64_t> change(others_.size() + 1, 0);
     for (std::size_t id = 0; id < sizes.size(); ++id) {
@@ -218,10 +239,18 @@ std::int64_t GroupEstimate::bytes(std::int32_t slices) {
     for (std::size_t at = 0; at < others_.size(); ++at) {
       now += change[at];
       const std::int64_t buffers = at == 0 ? input_buffers() : 0;
-      most = std::max(most, others_[at] + now + std::max(scratch_bytes(at, rows), buffers));
+      most = std::max(most, others_[at] + kept + now + std::max(scratch_bytes(at, rows), buffers));
     }
   }
   return most;
+}
+
+std::int32_t GroupEstimate::most_slices() const {
+  std::int32_t rows = 1;
+  for (const auto* list : {&group_.results(), &group_.stored(), &group_.outputs()}) {
+    for (const std::int32_t id : *list) rows = std::max(rows, tiled::cut(group_.height(id), 1));
+  }
+  return rows;
 }
 
 std::vector<std::int64_t> GroupEstimate::slice_bytes(const std::vector<TileRanges>& rows) const {
@@ -229,8 +258,7 @@ std::vector<std::int64_t> GroupEstimate::slice_bytes(const std::vector<TileRange
   for (std::size_t id = 0; id < rows.size(); ++id) {
     const TiledTensor* tensor = tensors_[id];
     if (tensor == nullptr || lives_[id].first < 0) continue;
-    const tiled::AxisPartition local = tiled::AxisPartition::local(tensor->height, rows[id]);
-    sizes[id] = std::int64_t{local.max_length()} * tensor->columns.max_length() *
+    sizes[id] = std::int64_t{local_length(rows[id], tensor->height)} * tensor->columns.max_length() *
                 (tensor->pixel_words() * chip::kNarrowWordBytes);
   }
   return sizes;
@@ -256,14 +284,55 @@ std::int64_t GroupEstimate::input_buffers() const {
 
 std::int64_t GroupEstimate::cycles(std::int32_t slices) {
   group_.set_slices(slices);
+  if (group_.group().keeps_rows && slices > 1) {  // one stands for all; the first ones have less to do
+    return slice_cycles(group_.rows(group_.warm_up() + slices / 2)) * (2 * slices + group_.warm_up()) / 2;
+  }
   std::int64_t cycles = slice_cycles(group_.rows(0));
   if (slices > 1) cycles += slice_cycles(group_.rows(slices - 1));
   if (slices > 2) cycles += slice_cycles(group_.rows(slices / 2)) * (slices - 2);
   return cycles;
 }
 
-std::int64_t GroupEstimate::slice_cycles(const std::vector<TileRanges>& rows) const {
-  std::int64_t cycles = host_cycles(rows);
+// Rows of a tensor that a slice finds kept from earlier slices; operands and results that exist whole keep none.
+TileRanges GroupEstimate::kept_rows(std::size_t id, const lower::SliceRows& rows) const {
+  const auto& loaded = group_.loaded();
+  const bool is_loaded = std::find(loaded.begin(), loaded.end(), static_cast<std::int32_t>(id)) != loaded.end();
+  if (!group_.group().keeps_rows || is_loaded || tensors_[id] == nullptr || lives_[id].first < 0) return {};
+  return rows.kept(static_cast<std::int32_t>(id), tensors_[id]->height);
+}
+
+std::int64_t GroupEstimate::kept_bytes(const lower::SliceRows& rows) const {
+  std::int64_t bytes = 0;
+  for (std::size_t id = 0; id < tensors_.size(); ++id) {
+    const std::int32_t most = tensors_[id] == nullptr ? 0 : most_rows(kept_rows(id, rows), tensors_[id]->height);
+    if (most == 0) continue;
+    bytes +=
+        std::int64_t{most} * tensors_[id]->columns.max_own() * tensors_[id]->pixel_words() * chip::kNarrowWordBytes;
+  }
+  return bytes;
+}
+
+// Rows from before are copied twice, each time by a block of its own, and a third one fills the halos.
+std::int64_t GroupEstimate::keeping_cycles(const lower::SliceRows& rows) const {
+  std::int64_t cycles = 0;
+  for (std::size_t id = 0; id < tensors_.size(); ++id) {
+    const std::int32_t most = tensors_[id] == nullptr ? 0 : most_rows(kept_rows(id, rows), tensors_[id]->height);
+    if (most == 0) continue;
+    cycles += 2 * std::int64_t{most} * tensors_[id]->columns.max_own() * tensors_[id]->pixel_words() + 2 * kBlockCycles;
+  }
+  // Results that are put together late go to wide memory, come back and are copied.
+  for (const std::int32_t id : group_.results()) {
+    const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+    if (tensor == nullptr || !group_.group().joins_late) continue;
+    const std::int64_t most = most_rows(rows.made[static_cast<std::size_t>(id)], tensor->height);
+    cycles += 3 * most * tensor->columns.max_own() * tensor->pixel_words() + 3 * kBlockCycles;
+  }
+  return cycles;
+}
+
+std::int64_t GroupEstimate::slice_cycles(const lower::SliceRows& slice) const {
+  const std::vector<TileRanges>& rows = slice.made;
+  std::int64_t cycles = host_cycles(slice) + keeping_cycles(slice);
   for (const RowOp& op : group_.ops()) {
     const RowResult& first = op.results[0];
     const TiledTensor* result = op.computes ? tensors_[static_cast<std::size_t>(first.id)] : nullptr;
@@ -274,8 +343,8 @@ std::int64_t GroupEstimate::slice_cycles(const std::vector<TileRanges>& rows) co
   return cycles;
 }
 
-std::int64_t GroupEstimate::host_cycles(const std::vector<TileRanges>& rows) const {
-  const auto bytes = [&](std::int32_t id) {
+std::int64_t GroupEstimate::host_cycles(const lower::SliceRows& slice) const {
+  const auto bytes = [&](std::int32_t id, const std::vector<TileRanges>& rows) {
     const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
     if (tensor == nullptr) return std::int64_t{0};
     std::int64_t all = 0;
@@ -286,9 +355,10 @@ std::int64_t GroupEstimate::host_cycles(const std::vector<TileRanges>& rows) con
     return all * tensor->width * tensor->channels;
   };
   std::int64_t cycles = 0;
-  for (const std::int32_t id : group_.inputs()) cycles += bytes(id) * kInputByteCycles + kInputBlockCycles;
-  for (const auto* list : {&group_.loaded(), &group_.stored(), &group_.outputs()}) {
-    for (const std::int32_t id : *list) cycles += bytes(id) * kHostByteCycles + kInputBlockCycles;
+  for (const std::int32_t id : group_.inputs()) cycles += bytes(id, slice.made) * kInputByteCycles + kInputBlockCycles;
+  for (const std::int32_t id : group_.loaded()) cycles += bytes(id, slice.held) * kHostByteCycles + kInputBlockCycles;
+  for (const auto* list : {&group_.stored(), &group_.outputs()}) {
+    for (const std::int32_t id : *list) cycles += bytes(id, slice.made) * kHostByteCycles + kInputBlockCycles;
   }
   return cycles;
 }

@@ -57,6 +57,8 @@ class GroupEstimate {
 
   // The most that exists at one time, in bytes of a tile, in so many slices.
   std::int64_t bytes(std::int32_t slices);
+  // Where rows are kept, more than this make nothing smaller.
+  std::int32_t most_slices() const;
   // More slices do not make it less than this.
   std::int64_t least_bytes() const;
   // Cycles of the busiest tile in all slices.
@@ -68,8 +70,11 @@ class GroupEstimate {
   std::vector<std::int64_t> slice_bytes(const std::vector<tiled::TileRanges>& rows) const;
   std::int64_t scratch_bytes(std::size_t op, const std::vector<tiled::TileRanges>& rows) const;
   std::int64_t input_buffers() const;
-  std::int64_t slice_cycles(const std::vector<tiled::TileRanges>& rows) const;
-  std::int64_t host_cycles(const std::vector<tiled::TileRanges>& rows) const;
+  std::int64_t slice_cycles(const lower::SliceRows& rows) const;
+  std::int64_t kept_bytes(const lower::SliceRows& rows) const;
+  std::int64_t keeping_cycles(const lower::SliceRows& rows) const;
+  tiled::TileRanges kept_rows(std::size_t id, const lower::SliceRows& rows) const;
+  std::int64_t host_cycles(const lower::SliceRows& slice) const;
   const ir::Subgraph& graph() const { return whole_.part().model.subgraphs[0]; }
   std::int64_t pixel_cycles(const lower::RowOp& op) const;
   std::int64_t parameter_cycles(const lower::RowOp& op) const;
@@ -79,6 +84,7 @@ class GroupEstimate {
   std::vector<const tiled::TiledTensor*> tensors_;  // by position in group_.tensors(); null: another view of one
   std::vector<tiled::Lifetime> lives_;              // the same; none: it exists as a whole
   std::vector<std::int64_t> others_;                // by operator of the group: what exists whole
+  std::int64_t joined_ = 0;                         // the largest result that is put together late
 };
 
 }  // namespace reef::compiler

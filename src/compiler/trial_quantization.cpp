@@ -4,8 +4,8 @@
 #include "compiler/index_inputs.h"
 #include "data/sample_source.h"
 #include "ir/pseudo_random.h"
+#include "passes/simplify.h"
 #include "quantize/quantize.h"
-#include "simplify/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -36,7 +36,7 @@ class MadeUpSample : public data::SampleSource {
 
 Result<ir::Model> quantize_on_trial(const ir::Model& model, const Budget& budget) {
   ir::Model simplified = model;
-  REEF_RETURN_IF_ERROR(simplify::simplify(simplified).status());
+  REEF_RETURN_IF_ERROR(passes::simplify(simplified).status());
   quantize::QuantizeOptions options;
   options.held_back = 0;  // nothing is measured, nothing is chosen
   options.automatic_ranges = false;

@@ -57,7 +57,8 @@ InputArray whole_array(std::string name, numpy::Array array) {
   return {std::move(name), std::move(array), samples};
 }
 
-// Of an archive. A packed file of a megabyte may hold a gigabyte, of which --limit needs the first samples only.
+// Reads an array of an archive. A packed file of a megabyte may hold a gigabyte, of which --limit needs the first
+// samples only.
 Result<InputArray> read_array(const numpy::Npz& npz, const std::string& name, const DatasetOptions& options,
                               BudgetedBytes& memory) {
   const bool needs_first_only = options.limit > 0 && !options.shuffle_seed;
@@ -175,7 +176,7 @@ Result<std::vector<std::string>> input_arrays(const numpy::Npz& npz, const Datas
           candidates.push_back(lower(tensor.name));
       }
     }
-    // Of one input's arrays, usual names tell those for calibration apart.
+    // A single input's arrays for calibration are told apart by their usual names.
     const bool usual_first = count == 1 && options.use == Use::kCalibration;
     std::string name = usual_first ? usual_array(npz, options.use) : "";
     if (name.empty()) name = first_present(npz, candidates);

@@ -35,7 +35,7 @@ struct DatasetOptions {
   Budget budget = {};  // arrays are counted against it before they are unpacked
 };
 
-// What is right for a sample: a class number, boxes, a picture, a mask.
+// The right answer for a sample: a class number, boxes, a picture, a mask.
 struct Truth {
   ir::DataType type = ir::DataType::kInt64;
   std::vector<std::int64_t> shape;  // empty: one number

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -28,28 +29,67 @@ void put_name(std::size_t index, std::string name, std::vector<std::string>& nam
   names[index] = std::move(name);
 }
 
-// Python's {0: 'person', 1: "man's"}: numbers, and quoted texts behind them.
-std::vector<std::string> names_of_python(std::string_view text) {
-  std::vector<std::string> names;
-  std::size_t index = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (std::isdigit(static_cast<unsigned char>(text[i])) != 0) {
-      index = 0;
-      while (i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0 && index < kMostNames) {
-        index = index * 10 + static_cast<std::size_t>(text[i++] - '0');
-      }
-    }
-    if (i >= text.size() || (text[i] != '\'' && text[i] != '"')) continue;
-    const char quote = text[i];
-    std::string name;
-    for (++i; i < text.size() && text[i] != quote; ++i) {
-      if (text[i] == '\\' && i + 1 < text.size()) ++i;
-      name += text[i];
-    }
-    put_name(index++, std::move(name), names);
+// Reads the names out of a Python literal, {0: 'person', 1: "man's"} or ['person', "man's"]. A text that is not whole
+// (cut off, without a key, two values side by side) says nothing: half of a list would give classes wrong names.
+class PythonNames {
+ public:
+  explicit PythonNames(std::string_view text) : text_(text) {}
+
+  std::vector<std::string> read() {
+    const bool is_whole = take('{') ? read_entries('}', /*has_keys=*/true) : take('[') && read_entries(']', false);
+    skip_spaces();
+    return is_whole && at_ == text_.size() ? std::move(names_) : std::vector<std::string>();
   }
-  return names;
-}
+
+ private:
+  void skip_spaces() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+  }
+
+  bool take(char wanted) {
+    skip_spaces();
+    if (at_ >= text_.size() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
+
+  bool read_index(std::size_t& index) {
+    skip_spaces();
+    const auto read = std::from_chars(text_.data() + at_, text_.data() + text_.size(), index);
+    if (read.ec != std::errc() || index >= kMostNames) return false;
+    at_ = static_cast<std::size_t>(read.ptr - text_.data());
+    return true;
+  }
+
+  bool read_text(std::string& name) {
+    skip_spaces();
+    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) return false;
+    const char quote = text_[at_++];
+    for (; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      name += text_[at_];
+    }
+    return take(quote);
+  }
+
+  bool read_entries(char end, bool has_keys) {
+    for (std::size_t index = 0; !take(end); ++index) {
+      if (!names_.empty() && !take(',')) return false;
+      if (!names_.empty() && take(end)) return true;  // a comma behind the last entry
+      std::string name;
+      if (has_keys && !(read_index(index) && take(':'))) return false;
+      if (!read_text(name) || index >= kMostNames) return false;
+      put_name(index, std::move(name), names_);
+    }
+    return true;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::vector<std::string> names_;
+};
+
+std::vector<std::string> names_of_python(std::string_view text) { return PythonNames(text).read(); }
 
 std::vector<std::string> names_of_json(const Json& json) {
   std::vector<std::string> names;

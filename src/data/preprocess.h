@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to a picture before a model sees it: fit it to the input's size, choose colours, turn 8-bit pixels into
+// The steps between a picture and a model's input: fit it to the input's size, choose colours, turn 8-bit pixels into
 // numbers. Most wrong results of right models come from here, so the recipe has a name, a text form for the command
 // line that prints back the same, and travels in the model's metadata from calibration to every later run.
 //
@@ -53,7 +53,7 @@ struct Preprocess {
 
 // The error says which field is wrong and lists what there is.
 Result<Preprocess> parse_preprocess(std::string_view text);
-// What parse_preprocess reads back as the same recipe: "none" or the fields that are not as in "none", in a fixed
+// Text that parse_preprocess reads back as the same recipe: "none" or the fields that differ from "none", in a fixed
 // order.
 std::string to_string(const Preprocess& preprocess);
 // "imagenet (...), tf (...), ...", for help texts.
@@ -77,8 +77,8 @@ struct ChosenPreprocess {
 };
 Result<ChosenPreprocess> choose_preprocess(std::string_view text, const ir::Model& model, int index);
 
-// What turns pixels into the values whose codes in a quantized 8-bit input are the pixels themselves; for feeding the
-// float version of that model. nullopt: the input is not of that kind.
+// The recipe that turns pixels into the values whose codes in a quantized 8-bit input are the pixels themselves, for
+// feeding the float version of that model. nullopt if the input is not of that kind.
 std::optional<ChosenPreprocess> preprocess_of_codes(const ir::Model& quantized, int index);
 
 // value = pixel * factor + offset for a channel; what pixels_are_codes means follows from the input's quantization.

@@ -33,7 +33,7 @@ class SampleSource {
   virtual Status read(std::int64_t sample, const InputSpec& input, std::span<std::byte> target) const = 0;
 };
 
-// What is known of input `index` of a model's first graph.
+// Describes input `index` of a model's first graph.
 InputSpec input_spec(const ir::Model& model, int index);
 
 }  // namespace reef::data

@@ -27,8 +27,8 @@ class Vocabulary {
   // Lines "token", numbered from 0, or "token number" on every line.
   static Result<Vocabulary> parse(std::string_view text);
   static Result<Vocabulary> load(const std::string& path);
-  // Of the archive that a TFLite file carries behind it (or of a .task file): the member whose name has "vocab" in it.
-  // NotFound where there is none.
+  // Reads the member whose name contains "vocab" from the archive that a TFLite file carries at its end (or from a
+  // .task file). NotFound where there is none.
   static Result<Vocabulary> of_model_file(const Bytes& file);
 
   // Exactly `length` numbers: what is too long is cut, what is too short filled up. `used`: how many are not filling.

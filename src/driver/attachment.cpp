@@ -42,7 +42,7 @@ constexpr std::array<ClockName, 4> kClocks = {{{Clock::kLow, "low", 63},
 
 const ClockName& entry_of(Clock clock) { return kClocks[static_cast<std::size_t>(clock)]; }
 
-// What an error of opening says about the device's state.
+// Tells the device's state from the error with which opening it failed.
 DeviceState state_of(const Status& status) {
   switch (status.code()) {
     case StatusCode::kResourceExhausted:

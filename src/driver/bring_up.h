@@ -21,7 +21,7 @@ struct BringUp {
   Milliseconds settle{1000};          // for a register to follow
 };
 
-// What all units of the core do.
+// The state that all units of the core are put into.
 enum class RunState : std::uint8_t { kIdle = 0, kRun = 1, kHalt = 2 };
 Status set_run_controls(RegisterPort& port, RunState state, Milliseconds settle);
 

@@ -19,7 +19,7 @@
 namespace reef::driver {
 namespace {
 
-// Of the file: the registers lie where gasket maps them, and memory for the queue behind them.
+// Layout of the shared file: registers lie where gasket maps them, and memory for the queue follows.
 constexpr std::array<std::uint32_t, 3> kWindowOffsets = {0x40000, 0x44000, 0x48000};
 constexpr std::size_t kCoherentOffset = 16u << 20, kMostCoherentBytes = 64u << 10;
 constexpr std::size_t kFileBytes = kCoherentOffset + kMostCoherentBytes;

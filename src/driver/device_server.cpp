@@ -29,7 +29,7 @@ std::uint8_t speed_number(UsbSpeed speed) {
   return static_cast<std::uint8_t>(speed == UsbSpeed::kHigh ? libusb_number::kHighSpeed : libusb_number::kSuperSpeed);
 }
 
-// What a stick shows of itself without being opened. A program's own requests for it are operations; this is none.
+// Copies what a stick shows without being opened. A program's own requests for it count as operations; this does not.
 void copy_descriptor(const VirtualStick& stick, serve::DeviceRecord& record) {
   const std::vector<std::uint8_t> device = stick.own_descriptor(0x0100), all = stick.own_descriptor(0x0200);
   std::copy_n(device.begin(), std::min(device.size(), sizeof record.device), record.device);
@@ -98,7 +98,7 @@ Status DeviceServer::make_usb_folder() {
   return ok_status();
 }
 
-// What a program finds under /dev and /sys.
+// Makes the files that a program finds under /dev and /sys.
 Status DeviceServer::make_card() {
   namespace fs = std::filesystem;
   const std::string shown = folder_ + serve::kCardClass + "/apex_0";

@@ -18,7 +18,7 @@
 
 namespace reef::driver {
 
-// What the library's own types are here.
+// Stand-ins for the library's own types.
 struct libusb_context {};
 struct libusb_device {
   UsbDeviceInfo info;

@@ -18,7 +18,7 @@
 
 namespace reef::driver {
 
-// What a transfer is for, as headers and events name it. Interrupts 0..3 have the tags 4..7.
+// The purpose of a transfer, as headers and events name it. Interrupts 0..3 have the tags 4..7.
 enum class Tag : std::uint8_t { kInstructions = 0, kInput = 1, kParameters = 2, kOutput = 3, kInterrupt0 = 4 };
 inline constexpr int kInterrupts = 4;
 

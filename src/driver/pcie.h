@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver needs of a PCIe device and of the kernel: registers, memory that the chip can reach, interrupts.
+// The driver's interface to a PCIe device and the kernel: registers, memory that the chip can reach, interrupts.
 // /dev/apex_N is one implementation; a card in software is another.
 #pragma once
 
@@ -50,7 +50,7 @@ class PcieDevice : public RegisterPort {
   // Looks after the chip before a program runs: its temperature, where no kernel driver watches it. An error: the
   // device is lost.
   virtual Status tend() { return ok_status(); }
-  // What tend() has done, in words, since the last call.
+  // Returns, in words, what tend() has done since the last call.
   virtual std::vector<std::string> take_warnings() { return {}; }
 
   // Interrupts are delivered from now on.

@@ -37,7 +37,7 @@ class PcieLink {
   Status start(Clock clock);
   // Only when no program is under way.
   Status stop();
-  // Of a chip that does not do what it should: it must not reach memory that is about to go.
+  // Halts a chip that does not do what it should: it must not reach memory that is about to be freed.
   void halt();
 
   // Looks after the chip; before a program.
@@ -53,7 +53,7 @@ class PcieLink {
 
   // Interrupts since the last call; none within the limit: 0. Beside calls of other threads, itself by one.
   Result<std::uint32_t> wait(Milliseconds limit) { return device_->wait_for_interrupts(limit); }
-  // What these interrupts mean: outputs, as the chip wrote them, of the programs that are over, oldest first.
+  // Handles these interrupts: returns the outputs, as the chip wrote them, of finished programs, oldest first.
   Result<std::vector<Tensors>> collect(std::uint32_t interrupts);
   // An error if the chip reports one.
   Status check_fatal_error();

@@ -235,7 +235,7 @@ TEST_P(PcieFaults, AreSurvivedAtEveryCall) {
     end = card.calls();
   }
   int recoveries = 0;
-  // What happens while a card is opened for the first time is the caller's to see.
+  // Faults while a card is opened for the first time are reported to the caller.
   for (std::int64_t at = begin; at < end; ++at) {
     VirtualCard card;
     const auto session = PcieSession::open(card, {});

@@ -67,10 +67,10 @@ std::span<const FieldInfo> fields();
 // "scu_ctrl_3", or the offset in hexadecimal where it has no name.
 std::string register_name(std::uint32_t offset);
 
-// What the bits of hib_error_status mean, in words: "page fault, zero-length transfer"; empty for 0.
+// Puts the bits of hib_error_status into words: "page fault, zero-length transfer"; empty for 0.
 std::string error_text(std::uint64_t error_status);
 
-// Of a raw value of field::kTemperature, in thousandths of a degree Celsius.
+// Converts a raw value of field::kTemperature to thousandths of a degree Celsius.
 constexpr int millidegrees(std::uint32_t raw) { return (662 - static_cast<int>(raw)) * 250 + 550; }
 
 }  // namespace reef::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes between a program that runs under `reef virtual-usb` and the process that has the virtual devices:
+// The protocol between a program that runs under `reef virtual-usb` and the process that has the virtual devices:
 // messages over a Unix socket. The program's half is bindings/virtual_usb, which shares this header and nothing else:
 // it depends on nothing but the system. Both halves are of one build; numbers are in the machine's own order.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all sessions with real Edge TPUs have in common, whatever they are attached by.
+// The common interface of sessions with real Edge TPUs, whatever they are attached by.
 //
 // Every wait of a session has a limit, and every failure is a Status. After a failure of the link the session opens the
 // device again and repeats the inference once. Any number of threads may use a session; the device works for them one
@@ -43,7 +43,7 @@ class Session {
   // Sends the device to sleep. A later run() opens it again.
   virtual Status close() = 0;
 
-  // What went wrong and what was done about it, since the last call, oldest first.
+  // Returns what went wrong since the last call and what was done about it, oldest first.
   virtual std::vector<std::string> take_notes() = 0;
   // How often a parameter-caching program has run to its end.
   virtual std::int64_t parameter_loads() const = 0;

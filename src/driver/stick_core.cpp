@@ -145,7 +145,7 @@ void StickCore::take(device::Purpose stream, std::uint8_t* to, std::uint8_t* kno
   std::fill_n(known, bytes, std::uint8_t{1});
 }
 
-// What a byte that depends on unknown memory is worth, the link cannot tell: it goes out like others.
+// The link cannot tell bytes that depend on unknown memory from others: it sends them, too.
 bool StickCore::put(const std::uint8_t* data, const std::uint8_t* /*known*/, std::size_t bytes) {
   pushed_ += bytes;
   unclaimed_.insert(unclaimed_.end(), data, data + bytes);

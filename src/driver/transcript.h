@@ -30,7 +30,7 @@ struct TranscriptEntry {
   std::string text() const;
 };
 
-// Of any number of threads.
+// A record of operations. Any number of threads may add to it.
 class Transcript {
  public:
   explicit Transcript(std::size_t most_bytes = 64) : most_bytes_(most_bytes) {}
@@ -40,7 +40,7 @@ class Transcript {
   void add(TranscriptEntry entry);
   std::vector<TranscriptEntry> entries() const;
   std::string text() const;
-  // Of the data of one entry that are kept.
+  // The number of bytes that are kept of one entry's data.
   std::size_t most_bytes() const { return most_bytes_; }
 
  private:

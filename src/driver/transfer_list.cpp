@@ -42,7 +42,8 @@ bool is_data(const Step& step) {
   return step.kind == Step::Kind::kReceive || (step.kind == Step::Kind::kSend && step.tag != Tag::kInstructions);
 }
 
-// What the program asks for in place of one entry; empty: something else. Takes it from the front of `asked`.
+// The transfers that the program asks for in place of one entry, taken from the front of `asked`; empty if it asks for
+// something else.
 std::vector<Step> parts_of(const Step& step, std::span<const Asked>& asked) {
   std::vector<Step> parts;
   bool is_one_way = true;

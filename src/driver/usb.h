@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver needs of a USB stack: find devices, open one, control transfers, bulk transfers that may be under way
-// at the same time. libusb is one implementation, the virtual stick another.
+// The driver's interface to a USB stack: find devices, open one, control transfers, bulk transfers that may be under
+// way at the same time. libusb is one implementation, the virtual stick another.
 //
 // Every wait has a limit, and time is the bus's own: a virtual bus does not wait for real. No function throws, and none
 // of a device that is gone does anything but say so.

@@ -29,7 +29,7 @@ struct LinkLimits {
   Milliseconds progress{10000};  // without any transfer coming to its end
 };
 
-// What the device reports on endpoint 0x82.
+// A report of the device on endpoint 0x82.
 struct Event {
   std::uint64_t address = 0;
   std::uint32_t bytes = 0;

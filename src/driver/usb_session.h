@@ -126,7 +126,7 @@ class UsbSession final : public Session {
   std::int64_t parameter_loads_ = 0;
   std::vector<std::vector<std::uint8_t>> spare_;  // memory for buffers
 
-  // Of whoever has the turn.
+  // Only the thread that has the turn may touch these.
   std::unique_ptr<UsbLink> link_;  // null: closed, or given up
   bool wants_reports_ = false;     // a model needed the device to report each transfer
   struct Owed {

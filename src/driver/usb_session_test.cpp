@@ -153,7 +153,7 @@ TEST(UsbSession, PackagesShareTheChipByTheirTokens) {
   EXPECT_EQ(session->parameter_loads(), 4);
 }
 
-// What Google's runtime does only if asked to: the device reports each transfer, and is served.
+// The device reports each transfer, and is served. Google's runtime does this only if asked to.
 TEST(UsbSession, IncompleteListsOfTransfersAreServed) {
   const StickOptions used = used_stick();
   VirtualBus bus({&used, 1});
@@ -238,7 +238,7 @@ TEST(UsbSession, HostileListsOfTransfersAreRefused) {
 
 // ---- Faults ----
 
-// Of opening, two inferences and closing.
+// Counts the operations of opening, two inferences and closing.
 std::int64_t count_operations(const StickOptions& stick, const std::shared_ptr<const Model>& model) {
   VirtualBus bus({&stick, 1});
   const auto session = must_open(bus);

@@ -71,7 +71,7 @@ class VfioDevice final : public PcieDevice {
                         "sits well, remove and rescan it, or switch the machine off and on");
     }
     if (const Status status = reset(); !status.ok()) {
-      // What cannot be reset by its registers may be by the bus. Then it begins from nothing.
+      // A chip that does not reset by its registers may reset by the bus. Then it begins from nothing.
       REEF_RETURN_IF_ERROR(kernel_.reset_function());
       kernel_.sleep(kAfterFunctionReset);
       REEF_RETURN_IF_ERROR(make_reachable());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Edge TPUs on PCIe without Google's kernel driver: over VFIO, which is part of every current kernel.
 //
-// What gasket does in the kernel is done here: reset, clocks, temperature, the chip's page table, routing of
+// This file does what gasket does in the kernel: reset, clocks, temperature, the chip's page table, routing of
 // interrupts, bus mastering. Memory for the chip is one arena that is mapped once, at bus addresses below 4 GiB; making
 // a buffer visible is then a matter of a few entries in the chip's own table. The chip's pages have 4 KiB, whatever the
 // host's have.
@@ -18,7 +18,7 @@
 
 namespace reef::driver {
 
-// What VFIO offers for one device, so that tests put something else in its place.
+// The calls of VFIO for one device, as an interface that tests can replace.
 class VfioKernel {
  public:
   virtual ~VfioKernel() = default;

@@ -133,7 +133,7 @@ class FakeVfio final : public VfioKernel, private CardChip {
   }
 
   std::uint64_t low_register(std::uint32_t offset) { return low_[offset]; }
-  // What the sensor shows, as gasket's formula has it.
+  // Sets the sensor's reading, by gasket's formula.
   void set_temperature(double celsius) {
     const auto raw = static_cast<std::uint64_t>(662 - (celsius * 1000 - 550) / 250);
     low_[reg::kThermalValue] = field::kTemperature.set(low_[reg::kThermalValue], raw);
@@ -147,7 +147,7 @@ class FakeVfio final : public VfioKernel, private CardChip {
     if (source == 12) return static_cast<int>(read_core(reg::kFatalErrorVector));
     return static_cast<int>(read_core(reg::kInstructionQueueVector));
   }
-  // What is forced takes a few looks to happen.
+  // A forced state takes effect only after it was read a few times.
   void follow() {
     if (--delay_ > 0) return;
     ram_off_ = field::kForceRamOff.get(low_[reg::kScuCtrl3]) == 3;

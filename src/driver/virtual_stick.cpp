@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stick answers: descriptors, DFU, registers, bytes. virtual_bus.cpp has its side of the bus.
+// The answers of a stick: descriptors, DFU, registers, bytes. virtual_bus.cpp has its side of the bus.
 #include "driver/virtual_stick.h"
 
 #include <algorithm>
@@ -194,7 +194,7 @@ void VirtualStick::reset_port() {
     lose_power();
   }
   is_firmware_complete_ = false;
-  // What was in FIFOs is gone; the chip's own state changes when it is put to sleep.
+  // The contents of the FIFOs are lost; the chip's own state changes when it is put to sleep.
   header_.clear();
   piece_left_ = 0;
   if (was_with_firmware != has_firmware_) {

@@ -69,7 +69,7 @@ TEST(VirtualStick, TakesAsMuchAsAStickThatNobodyEmpties) {
   EXPECT_EQ(Awake(running(false)).send(Tag::kParameters, bytes), bytes.size()) << "not strict";
 }
 
-// What a user of a real stick met for weeks: instructions that wait for input, then those that load parameters.
+// A stick stalls when instructions that wait for input arrive before those that load parameters.
 TEST(VirtualStick, TheWrongOrderStallsWhereAStickDid) {
   const darwinn::Package package = testing::echo_package(7, 512, 1);
   const auto execution = ProgramPlan::create(package.executables[0]);

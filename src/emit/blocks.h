@@ -81,7 +81,8 @@ void emit_step(Emission& to, const tiled::Product& product);
 void emit_step(Emission& to, const tiled::MatrixProduct& product);
 void emit_step(Emission& to, const tiled::LstmInputs& inputs);
 void emit_step(Emission& to, const tiled::LstmStep& step);
-void emit_step(Emission& to, const tiled::WideSquares& step);
+void emit_step(Emission& to, const tiled::ChannelSums& sums);
+void emit_step(Emission& to, const tiled::PixelNumbers& step);
 void emit_step(Emission& to, const tiled::PixelRoots& step);
 void emit_step(Emission& to, const tiled::LstmLoop& loop);
 void epilogue_of_execution(ProgramWriter& writer);
@@ -96,6 +97,9 @@ struct OwnPixels {
 // Fills in the tensor's halos: neighbours exchange what they own, the borders of the image get the zero point.
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
+
+// The results' side of a weighted sum: scale, limits, zero point, and the function whose table is loaded.
+void set_results(Draft& draft, const tiled::WeightedSum& sum);
 
 // Gives the tensor units of tiles a table; everything that uses the one before ends first.
 void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles = tiled::kAllTiles);

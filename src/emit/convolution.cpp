@@ -22,7 +22,8 @@
 //   ring_send        RING_PRODUCER_B: all lines sent by others before have gone
 //   loop-back        RING_OUTFEED, LOOPBACK_POP: words are there, places are free; RING_PRODUCER_A: the lines before
 //                    last have left the buffer, so that ring B is not blocked by lines that find no room
-// Instructions are queued in this order and run side by side; the barrier before the next block ends it.
+// Instructions are queued in this order and run side by side; the barrier before the next block ends it. Where patches
+// of pixels reach beyond a tile's own, its halo is filled when it is done with them.
 //
 // How it is known: what Google's newest compiler writes, instruction by instruction
 // (docs/hardware/google_programs.md#convolution and the sections around it).
@@ -46,7 +47,7 @@ constexpr std::int32_t kScalingHalf = 32;         // steps of 8 bytes between th
 constexpr std::int32_t kCellsPerScalingRow = 16;  // multipliers and biases are moved 16 cells at a time, 8 steps
 
 // A dimension of a pixel walk, with what it runs over: neighbours in memory are walked as one dimension.
-enum class Over { kChannels, kKernelX, kKernelY, kX, kY, kOuter };
+enum class Over { kChannels, kKernelX, kKernelY, kPatch, kX, kY, kOuter };
 struct WalkDim {
   Over over;
   std::int64_t stride, count;
@@ -202,6 +203,14 @@ class LayerWriter {
   }
   std::int32_t rows_of(int tile) const { return output_.rows.tile(chip::tile_row(tile)).own(); }
   std::int32_t columns_of(int tile) const { return output_.columns.tile(chip::tile_column(tile)).own(); }
+  // Patches of pixels, the last of which may lie partly beyond the tile's own.
+  std::int32_t patch_rows_of(int tile) const { return (rows_of(tile) + layer_.patch_rows - 1) / layer_.patch_rows; }
+  std::int32_t patch_columns_of(int tile) const {
+    return (columns_of(tile) + layer_.patch_columns - 1) / layer_.patch_columns;
+  }
+  bool computes_beyond(int tile) const {
+    return rows_of(tile) % layer_.patch_rows != 0 || columns_of(tile) % layer_.patch_columns != 0;
+  }
 
   LoopNest pixels_read(int tile) const {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
@@ -209,10 +218,10 @@ class LayerWriter {
     const std::int32_t first_y = layer_.y.first(output_.rows.tile(row).begin);
     const std::int32_t first_x = layer_.x.first(output_.columns.tile(column).begin);
     const WalkDim channels{Over::kChannels, kWord, layer_.block_words, true};
-    const WalkDim kernel_x{Over::kKernelX, pitch * layer_.x.dilation, layer_.x.kernel};
-    const WalkDim kernel_y{Over::kKernelY, row_bytes * layer_.y.dilation, layer_.y.kernel};
-    const WalkDim x{Over::kX, pitch * layer_.x.stride, columns_of(tile)};
-    const WalkDim y{Over::kY, row_bytes * layer_.y.stride, rows_of(tile)};
+    const WalkDim kernel_x{Over::kKernelX, pitch * layer_.x.dilation, layer_.taps_x()};
+    const WalkDim kernel_y{Over::kKernelY, row_bytes * layer_.y.dilation, layer_.taps_y()};
+    const WalkDim x{Over::kX, pitch * layer_.x.stride * layer_.patch_columns, patch_columns_of(tile)};
+    const WalkDim y{Over::kY, row_bytes * layer_.y.stride * layer_.patch_rows, patch_rows_of(tile)};
     const std::int64_t block_bytes = std::int64_t{kWord} * layer_.block_words;
     std::vector<Dim> dims;
     if (layer_.depthwise) {
@@ -229,12 +238,17 @@ class LayerWriter {
 
   LoopNest pixels_written(int tile) const {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
-    const std::vector<Dim> dims = joined({{Over::kChannels, kWord, layer_.cells / kWord, true},
-                                          {Over::kX, output_.pitch, columns_of(tile)},
-                                          {Over::kY, output_.row_bytes(column), rows_of(tile)},
-                                          {Over::kOuter, layer_.cells, layer_.groups, true}});
+    const std::int32_t pixels = layer_.patch_rows * layer_.patch_columns;
+    const std::int32_t pixel_cells = layer_.cells / pixels;
+    const std::int64_t pitch = output_.pitch, row_bytes = output_.row_bytes(column);
+    const std::vector<Dim> dims = joined({{Over::kChannels, kWord, pixel_cells / kWord, true},
+                                          {Over::kPatch, pitch, layer_.patch_columns},
+                                          {Over::kPatch, row_bytes, layer_.patch_rows},
+                                          {Over::kX, pitch * layer_.patch_columns, patch_columns_of(tile)},
+                                          {Over::kY, row_bytes * layer_.patch_rows, patch_rows_of(tile)},
+                                          {Over::kOuter, pixel_cells, layer_.groups, true}});
     LoopNest nest(output_.first_own_byte(row, column), dims);
-    if (layer_.groups > 1) nest.clip(static_cast<int>(dims.size()) - 1, layer_.last_cells / kWord);
+    if (layer_.groups > 1) nest.clip(static_cast<int>(dims.size()) - 1, layer_.last_cells / pixels / kWord);
     return nest;
   }
 
@@ -245,7 +259,7 @@ class LayerWriter {
 
   Draft work_of(int tile) const {
     namespace t = isa::tensor_op;
-    const std::int64_t pixels = std::int64_t{rows_of(tile)} * columns_of(tile);
+    const std::int64_t pixels = std::int64_t{patch_rows_of(tile)} * patch_columns_of(tile);
     const bool several = pixels > 1;
     const bool sums_in_memory = layer_.partial_sums && several;  // one pixel's sum stays in the cells
     const bool one_line = uses_one_line() && several;
@@ -380,6 +394,10 @@ class LayerWriter {
     for (int t = 0; t < chip::kTiles; ++t) {
       own.first[static_cast<std::size_t>(t)] = before(TileCounter::kAvdata, t) + 1;
     }
+    // Results beyond the tile's pixels lie where the halo belongs.
+    bool is_over_halo = false;
+    for (int t = 0; t < chip::kTiles; ++t) is_over_halo |= (tiles_ & tiled::mask_of(t)) != 0 && computes_beyond(t);
+    if (is_over_halo && output_.has_halo() && !output_.is_part) writer_.tile_fence(kAllUnits, 0);
     exchange_halo(writer_, output_, &own);
   }
 

@@ -187,12 +187,16 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
 // Steps without a barrier of their own get one where many follow each other: long programs are cut there.
 constexpr std::int64_t kMostRowsBetweenBarriers = isa::kMaxContentRows / 4;
 
+// The first piece of a program that is to begin soon: little more than what brings in its input.
+constexpr std::int64_t kFirstPieceRows = 128;
+
 Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
                                       AddressCode address_code, std::vector<std::int32_t>& step_begins) {
   darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
                                                                       : darwinn::ExecutableType::kStandAlone);
   describe_borders(model, program, executable);
   ProgramWriter writer(0, address_code);
+  if (program.level >= tiled::Level::kFast) writer.split_from(kFirstPieceRows);
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {

@@ -331,18 +331,26 @@ void ProgramWriter::barrier(bool last, std::uint32_t reset_counters) {
   await_tiles();
 }
 
-// Where the pieces end: each as late as its rows allow.
+// Where the pieces end: each when it is long enough, or as late as the chip's memory allows.
 Result<std::vector<std::size_t>> ProgramWriter::cuts() const {
   std::vector<std::size_t> cuts;
   std::size_t barrier = 0;  // the first of barriers_ that is not behind us
   std::size_t begin = 0, last = 0;
+  std::int64_t enough = first_piece_rows_;
   std::int64_t left = rows_;                // from `begin` on
   std::int64_t rows = 0, rows_at_last = 0;  // from `begin` to here, to `last`
-  for (std::size_t i = 0; i < program_.size() && left > isa::kMaxContentRows; ++i) {
+  for (std::size_t i = 0; i < program_.size() && left > std::min<std::int64_t>(enough, isa::kMaxContentRows); ++i) {
     if (barrier < barriers_.size() && barriers_[barrier] == i) {
       ++barrier;
       last = i;
       rows_at_last = rows;
+      if (rows >= enough) {
+        cuts.push_back(last);
+        begin = last;
+        left -= rows;
+        rows = rows_at_last = 0;
+        enough *= 2;
+      }
     }
     rows += program_[i].rows();
     if (rows + kEndRows <= isa::kMaxContentRows) continue;

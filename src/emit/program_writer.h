@@ -10,6 +10,10 @@
 // barrier, with which the next one begins, so that nothing is under way between them. Numbers of instructions, totals,
 // registers and places in buffers go on from piece to piece (as in Google's programs).
 //
+// Pieces may be made shorter than that (split_from): the host sends a piece, then the data that its instructions ask
+// for, then the next piece, so that all but the first can cross the link while the chip is at work. A piece is twice as
+// long as the one before: the first instructions are there soon, and there are few pieces.
+//
 // A draft that cannot be encoded (a field too small for its value) makes the whole program fail: status() says which.
 #pragma once
 
@@ -130,6 +134,9 @@ class ProgramWriter {
   // must be kept behind it by a barrier.
   bool pop_may_be_sending() const { return pop_may_be_sending_; }
 
+  // Cuts the program at the first barrier behind so many rows, then behind twice as many and so on.
+  void split_from(std::int64_t rows) { first_piece_rows_ = rows; }
+
   // Instructions so far: what was queued just now is of instruction position() - 1.
   std::size_t position() const { return program_.size(); }
   std::int64_t rows() const { return rows_; }
@@ -163,6 +170,7 @@ class ProgramWriter {
   bool pop_may_be_sending_ = false;
   std::int64_t rows_at_barrier_ = 0;
   std::int64_t loop_begin_ = -1;  // row; -1: there is no loop
+  std::int64_t first_piece_rows_ = isa::kMaxContentRows;
 };
 
 // Masks for tile_fence.

@@ -241,7 +241,7 @@ void emit_step(Emission& to, const tiled::RingCopies& step) {
   // Barriers are where a long program can be cut into pieces.
   constexpr std::size_t kCopiesBetweenBarriers = 128;
   RingCopyWriter writer(to, to.program.line_of(step.lines), step.google_pace);
-  const bool shares = to.program.level == tiled::Level::kBetter;
+  const bool shares = to.program.level != tiled::Level::kAsGoogle;
   std::size_t since_barrier = 0;
   for (std::span<const tiled::RingCopy> rest = step.copies; !rest.empty();) {
     if (since_barrier >= kCopiesBetweenBarriers) {

@@ -12,6 +12,7 @@
 // waits for NARROW_TO_WIDE. The halo of the result is exchanged word by word of channels, as they are finished.
 //
 // How it is known: as Google's newest compiler writes ADD (docs/hardware/google_programs.md#add), whatever the weights.
+// That a sum goes through a table is its way of SQUARED_DIFFERENCE (docs/hardware/public_files.md#larger-files).
 #include <algorithm>
 
 #include "emit/blocks.h"
@@ -57,26 +58,17 @@ class SumWriter {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
     make_lines(writer_, weight_words(first_weight_, second_weight_, weight_zero_), tiled::kSumWords / tiled::kSumLines,
                program_.address_of(sum_.words), program_.line_of(sum_.lines));
+    if (sum_.function) load_table(writer_, sum_.function->table, output_.owners());
     for_each_equal_draft(
         output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
-    if (!is_wide()) {
-      OwnPixels own;
-      own.first.fill(1);
-      own.block_words = 1;
-      exchange_halo(writer_, output_, &own);
-    }
+    OwnPixels own;
+    own.first.fill(1);
+    own.block_words = 1;
+    exchange_halo(writer_, output_, &own);
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
   }
 
  private:
-  bool is_wide() const { return sum_.wide_results != tiled::kNowhere; }
-  // Four channels are two words of 16-bit numbers.
-  LoopNest wide_results(const Region& out) const {
-    const std::int64_t pixel = 2 * kWord * std::int64_t{out.words};
-    return {program_.address_of(sum_.wide_results),
-            {step(kWord, 2), step(pixel, out.columns), step(pixel * out.columns, out.rows),
-             step(pixel * out.pixels(), 1), step(2 * kWord, out.words)}};
-  }
   static LoopNest results(const Region& out) {
     return {out.first_byte,
             {step(kWord, 1), step(out.pitch, out.columns), step(out.row_bytes, out.rows), step(out.buffer_bytes, 1),
@@ -104,8 +96,7 @@ class SumWriter {
         .nest(t::kIn,
               LoopNest(in.first_byte, {step(2, 2), step(distance, 2), step(in.pitch, in.columns),
                                        step(in.row_bytes, in.rows), step(in.buffer_bytes, 1), step(kWord, in.words)}))
-        .nest(t::kOut, is_wide() ? wide_results(out) : results(out))
-        .set(t::kOut16, is_wide() ? 1 : 0)
+        .nest(t::kOut, results(out))
         .nest(t::kParam, LoopNest(program_.line_of(sum_.lines) * chip::kWideAddressUnitsPerLine, lines))
         .nest(t::kPsum, LoopNest(0, sums))
         .wait(TileCounter::kNarrowToWide, {all, writer_.total(TileCounter::kNarrowToWide, tile), 1})
@@ -119,11 +110,8 @@ class SumWriter {
         .set(t::kScalingLevel, all - 1)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
-        .set_float(t::kScale, sum_.multiplier)
-        .set_float(t::kMax, sum_.clamp.max)
-        .set_float(t::kMin, sum_.clamp.min)
-        .set(t::kConstant, sum_.offset)
-        .set(t::kOutZero, sum_.output_zero);
+        .set(t::kConstant, sum_.offset);
+    set_results(draft, sum_);
     return draft;
   }
 
@@ -136,6 +124,15 @@ class SumWriter {
 };
 
 }  // namespace
+
+void set_results(Draft& draft, const tiled::WeightedSum& sum) {
+  namespace t = isa::tensor_op;
+  draft.set_float(t::kScale, sum.multiplier)
+      .set_float(t::kMax, sum.function ? sum.function->max : sum.clamp.max)
+      .set_float(t::kMin, sum.function ? sum.function->min : sum.clamp.min)
+      .set(t::kActivation, sum.function ? 1 : 0)
+      .set(t::kOutZero, sum.output_zero);
+}
 
 void emit_step(Emission& to, const tiled::Sum& sum) { SumWriter(to, sum).write(); }
 

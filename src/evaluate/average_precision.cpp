@@ -55,6 +55,7 @@ class Map50 : public Metric {
     detector_.kind = options.detector;
     detector_.score_threshold = options.score_threshold;
     detector_.nms_iou = options.nms_iou;
+    detector_.anchors = options.anchors;
     if (const auto layout = data::picture_layout(options.input, options.preprocess.layout); layout.ok()) {
       detector_.input_width = layout->width;
       detector_.input_height = layout->height;

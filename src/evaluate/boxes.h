@@ -2,8 +2,7 @@
 // Detections out of a detector's outputs. Coordinates are fractions of the model's input.
 //
 //   ssd    TFLite_Detection_PostProcess: boxes [1, n, 4] as ymin, xmin, ymax, xmax, classes [1, n], scores [1, n] and
-//   the
-//          count, or in the order of TensorFlow 2's exporter: scores, boxes, count, classes
+//          the count, or in the order of TensorFlow 2's exporter: scores, boxes, count, classes
 //   yolo5  [1, n, 5 + classes]: cx, cy, w, h, objectness, a probability for each class
 //   yolo8  [1, 4 + classes, n]: cx, cy, w, h, a probability for each class (YOLOv8 to v12; yolo.h has the other forms)
 // YOLO coordinates may be fractions or pixels of the input, which is told by their size. Overlapping boxes of one class
@@ -47,6 +46,7 @@ struct DetectorOptions {
   double input_width = 1, input_height = 1;  // pixels
   int classes = 0;                           // 0: by the outputs' shapes
   int keypoints = 0, keypoint_numbers = 3;   // of each detection; 0: by the outputs' shapes and numbers
+  std::string anchors;                       // of raw heads, see yolo_heads.h; empty: the usual ones
 };
 Result<std::vector<Detection>> decode_detections(std::span<const TensorValues> outputs, const DetectorOptions& options);
 

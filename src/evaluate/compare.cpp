@@ -233,6 +233,7 @@ Result<Comparison> compare(const std::shared_ptr<const ir::Model>& float_model,
     result.effect_points.push_back(float_model->subgraphs[0].tensors[static_cast<std::size_t>(point)].name);
   rank(result);
   add_advice(*quantized, result);
+  add_roles(*quantized, result);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -23,6 +23,7 @@
 #include "data/sample_source.h"
 #include "evaluate/layer_statistics.h"
 #include "evaluate/tensor_match.h"
+#include "evaluate/transformer_roles.h"
 #include "execute/cpu/interpreter.h"
 
 namespace reef::evaluate {
@@ -70,10 +71,19 @@ struct OutputReport {
   ErrorSums error;
 };
 
+// Layers of a transformer that are for the same, together.
+struct RoleReport {
+  Role role = Role::kOther;
+  std::int64_t layers = 0;
+  double share = 0;         // of all layers' effects
+  double least_own_db = 0;  // own error of the worst of them, as signal to noise
+};
+
 struct Comparison {
   std::int64_t samples = 0, effect_samples = 0;
   std::vector<LayerReport> layers;   // in the quantized model's order
   std::vector<std::size_t> ranking;  // numbers in `layers`, worst first
+  std::vector<RoleReport> roles;     // of a transformer, largest share first; empty: it is none
   std::vector<OutputReport> outputs;
   std::vector<std::string> effect_points;  // where effects are measured: outputs, and what goes into a final SOFTMAX
   TensorMatch match;
@@ -87,6 +97,9 @@ Result<Comparison> compare(const std::shared_ptr<const ir::Model>& float_model,
 
 // Fills LayerReport::advice: sentences that say what is wrong and what to do, worst layers first.
 void add_advice(const ir::Model& quantized, Comparison& comparison);
+
+// Fills Comparison::roles.
+void add_roles(const ir::Model& quantized, Comparison& comparison);
 
 // For people: the worst `most` layers (0: all), outputs, what was not matched.
 std::string comparison_text(const Comparison& comparison, std::size_t most);

@@ -156,4 +156,27 @@ void add_advice(const ir::Model& quantized, Comparison& comparison) {
   }
 }
 
+void add_roles(const ir::Model& quantized, Comparison& comparison) {
+  const std::vector<Role> roles = transformer_roles(quantized);
+  const auto role_of = [&](const LayerReport& layer) {
+    return layer.op < 0 ? Role::kOther : roles[static_cast<std::size_t>(layer.op)];
+  };
+  comparison.roles.clear();
+  if (std::all_of(roles.begin(), roles.end(), [](Role role) { return role == Role::kOther; })) return;
+  for (const LayerReport& layer : comparison.layers) {
+    const Role role = role_of(layer);
+    auto found = std::find_if(comparison.roles.begin(), comparison.roles.end(),
+                              [&](const RoleReport& report) { return report.role == role; });
+    if (found == comparison.roles.end()) {
+      comparison.roles.push_back({role, 0, 0, layer.own.sqnr_db()});
+      found = comparison.roles.end() - 1;
+    }
+    ++found->layers;
+    found->share += layer.share;
+    found->least_own_db = std::min(found->least_own_db, layer.own.sqnr_db());
+  }
+  std::stable_sort(comparison.roles.begin(), comparison.roles.end(),
+                   [](const RoleReport& a, const RoleReport& b) { return a.share > b.share; });
+}
+
 }  // namespace reef::evaluate

@@ -99,6 +99,13 @@ std::string comparison_text(const Comparison& comparison, std::size_t most) {
   }
   if (count < comparison.ranking.size())
     text += fmt::format("{} more layers are not shown (--all)\n", comparison.ranking.size() - count);
+  if (!comparison.roles.empty() && has_effects) {
+    text += "where this transformer loses, by what layers are for\n";
+    for (const RoleReport& role : comparison.roles) {
+      text += fmt::format("{:>7}  {:>3} {} (worst own {} dB)\n", fmt::format("{:.1f} %", 100 * role.share), role.layers,
+                          to_string(role.role), decibels(role.least_own_db));
+    }
+  }
   if (!comparison.match.unmatched.empty()) {
     text += fmt::format(
         "not in the float model: {} of the quantized model's results: {}{}\n", comparison.match.unmatched.size(),
@@ -126,6 +133,10 @@ std::string comparison_json(const Comparison& comparison, const std::string& flo
   json["layers"] = Json::array();
   for (const std::size_t index : comparison.ranking)
     json["layers"].push_back(layer_json(comparison.layers[index], comparison.effect_samples > 0));
+  json["roles"] = Json::array();
+  for (const RoleReport& role : comparison.roles) {
+    json["roles"].push_back({{"role", to_string(role.role)}, {"layers", role.layers}, {"share", role.share}});
+  }
   json["matched"] = {{"by_list", comparison.match.by_list},
                      {"by_name", comparison.match.by_name},
                      {"by_structure", comparison.match.by_structure}};

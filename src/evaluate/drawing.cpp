@@ -92,9 +92,8 @@ class Canvas {
 
 int pixel(double fraction, int size) { return static_cast<int>(std::lround(fraction * (size - 1))); }
 
-void draw_box(Canvas& canvas, const Detection& found, const std::string& words) {
+void draw_box(Canvas& canvas, const Detection& found) {
   const int line = std::max(1, std::min(canvas.width(), canvas.height()) / 200);
-  const int letter = std::max(1, std::min(canvas.width(), canvas.height()) / 160);
   const int x0 = pixel(found.box.x0, canvas.width()), x1 = pixel(found.box.x1, canvas.width());
   const int y0 = pixel(found.box.y0, canvas.height()), y1 = pixel(found.box.y1, canvas.height());
   const Colour colour = colour_of(found.label);
@@ -102,11 +101,35 @@ void draw_box(Canvas& canvas, const Detection& found, const std::string& words) 
   canvas.fill(x0, y1 + 1 - line, x1 + 1, y1 + 1, colour);
   canvas.fill(x0, y0, x0 + line, y1 + 1, colour);
   canvas.fill(x1 + 1 - line, y0, x1 + 1, y1 + 1, colour);
-  // Above the box, or in it where there is no room.
-  const int high = 7 * letter, wide = static_cast<int>(4 * words.size() + 1) * letter;
-  const int top = y0 >= high ? y0 - high : y0;
-  canvas.fill(x0, top, x0 + wide, top + high, colour);
-  canvas.text(x0 + letter, top + letter, words, letter, {0, 0, 0});
+}
+
+struct LabelPlace {
+  int x = 0, y = 0, wide = 0, high = 0;
+  bool overlaps(const LabelPlace& other) const {
+    return x < other.x + other.wide && other.x < x + wide && y < other.y + other.high && other.y < y + high;
+  }
+};
+
+// Above the box, else below it, else inside; in the picture, and where possible not on another label.
+LabelPlace label_place(const Canvas& canvas, const Box& box, int wide, int high, const std::vector<LabelPlace>& taken) {
+  const int x = std::clamp(pixel(box.x0, canvas.width()), 0, std::max(0, canvas.width() - wide));
+  const int y0 = pixel(box.y0, canvas.height()), y1 = pixel(box.y1, canvas.height());
+  const LabelPlace inside{x, y0, wide, high};
+  for (const int y : {y0 - high, y1 + 1, y0, y1 + 1 - high}) {
+    const LabelPlace place{x, y, wide, high};
+    const bool is_free = std::none_of(taken.begin(), taken.end(), [&](const auto& t) { return t.overlaps(place); });
+    if (y >= 0 && y + high <= canvas.height() && is_free) return place;
+  }
+  return inside;
+}
+
+void draw_label(Canvas& canvas, const Detection& found, const std::string& words, std::vector<LabelPlace>& taken) {
+  const int letter = std::max(1, std::min(canvas.width(), canvas.height()) / 160);
+  const LabelPlace place =
+      label_place(canvas, found.box, static_cast<int>(4 * words.size() + 1) * letter, 7 * letter, taken);
+  canvas.fill(place.x, place.y, place.x + place.wide, place.y + place.high, colour_of(found.label));
+  canvas.text(place.x + letter, place.y + letter, words, letter, {0, 0, 0});
+  taken.push_back(place);
 }
 
 void draw_keypoints(Canvas& canvas, const Detection& found) {
@@ -152,10 +175,15 @@ void draw(const Findings& findings, const std::vector<std::string>& names, image
   draw_map(canvas, findings.classes, findings.placement, -1);
   for (const Found& found : findings.things) draw_map(canvas, found.mask, findings.placement, found.what.label);
   for (const Found& found : findings.things) {
-    if (found.has_box) {
-      draw_box(canvas, found.what, fmt::format("{} {:.2f}", class_name(found.what.label, names), found.what.score));
-    }
+    if (found.has_box) draw_box(canvas, found.what);
     draw_keypoints(canvas, found.what);
+  }
+  // Labels come last, so that no box runs through them; the best ones choose first.
+  std::vector<LabelPlace> taken;
+  for (const Found& found : findings.things) {
+    if (!found.has_box) continue;
+    const std::string words = fmt::format("{} {:.2f}", class_name(found.what.label, names), found.what.score);
+    draw_label(canvas, found.what, words, taken);
   }
 }
 

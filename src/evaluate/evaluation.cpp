@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluate/evaluation.h"
 
+#include <utility>
+
+#include "data/subset.h"
+
 namespace reef::evaluate {
 namespace {
 
-Status add_answer(std::int64_t sample, const cpu::Interpreter& interpreter, const data::Dataset& dataset,
-                  const data::InputSpec& input, Metric& metric) {
+// `position`: the sample's number in the metric.
+Status add_answer(std::int64_t sample, std::int64_t position, const cpu::Interpreter& interpreter,
+                  const data::Dataset& dataset, const data::InputSpec& input, Metric& metric) {
   std::vector<TensorValues> outputs;
   for (int i = 0; i < interpreter.output_count(); ++i) {
     REEF_ASSIGN_OR_RETURN(TensorValues values, tensor_values(interpreter.output(i)));
@@ -19,7 +24,7 @@ Status add_answer(std::int64_t sample, const cpu::Interpreter& interpreter, cons
   if (are_boxes && dataset.holds_pictures()) {
     REEF_ASSIGN_OR_RETURN(answer.picture_size, dataset.picture_size(sample));
   }
-  return metric.add(sample, answer).in(dataset.name_of(sample));
+  return metric.add(position, answer).in(dataset.name_of(sample));
 }
 
 }  // namespace
@@ -30,11 +35,26 @@ Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model, const
   metric.start(dataset.size());
   const data::InputSpec input = data::input_spec(*model, 0);
   auto run = run_samples(model, dataset, options, [&](std::int64_t sample, cpu::Interpreter& interpreter) {
-    return add_answer(sample, interpreter, dataset, input, metric);
+    return add_answer(sample, sample, interpreter, dataset, input, metric);
   });
   if (!run.ok()) return run.status();
   REEF_ASSIGN_OR_RETURN(Figure figure, metric.finish());
   return Evaluation{std::move(figure), dataset.size(), std::move(*run)};
+}
+
+Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model,
+                            const std::shared_ptr<const data::Dataset>& dataset, std::vector<std::int64_t> samples,
+                            Metric& metric, const RunnerOptions& options) {
+  REEF_REQUIRE(!samples.empty(), "there are no samples to measure with");
+  metric.start(std::ssize(samples));
+  const data::InputSpec input = data::input_spec(*model, 0);
+  const data::Subset subset(dataset, samples);
+  REEF_ASSIGN_OR_RETURN(
+      RunnerReport run, run_samples(model, subset, options, [&](std::int64_t position, cpu::Interpreter& interpreter) {
+        return add_answer(samples[static_cast<std::size_t>(position)], position, interpreter, *dataset, input, metric);
+      }));
+  REEF_ASSIGN_OR_RETURN(Figure figure, metric.finish());
+  return Evaluation{std::move(figure), std::ssize(samples), std::move(run)};
 }
 
 }  // namespace reef::evaluate

@@ -2,7 +2,9 @@
 // A model, data and a metric: one figure.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "data/dataset.h"
@@ -20,5 +22,10 @@ struct Evaluation {
 // The figure does not depend on the number of threads. `model` must have passed ir::verify.
 Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model, const data::Dataset& dataset, Metric& metric,
                             const RunnerOptions& options);
+
+// The same on some of the samples, by number.
+Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model,
+                            const std::shared_ptr<const data::Dataset>& dataset, std::vector<std::int64_t> samples,
+                            Metric& metric, const RunnerOptions& options);
 
 }  // namespace reef::evaluate

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "evaluate/yolo.h"
+#include "evaluate/yolo_heads.h"
 
 namespace reef::evaluate {
 namespace {
@@ -51,9 +52,14 @@ Result<Findings> find_things(const Task& task, std::span<const TensorValues> out
   how.classes = static_cast<int>(options.card.names.size());
   how.keypoints = options.card.keypoints;
   how.keypoint_numbers = options.card.keypoint_numbers;
+  how.anchors = options.anchors;
   REEF_ASSIGN_OR_RETURN(std::vector<Detection> detections, decode_detections(outputs, how));
   const std::optional<Prototypes> masks = task.family == "yolo" ? prototypes(outputs) : std::nullopt;
   Findings findings;
+  if (how.kind == "auto") {
+    REEF_ASSIGN_OR_RETURN(const std::optional<HeadDetections> raw, decode_raw_heads(outputs, how));
+    findings.has_assumed_anchors = raw && raw->has_assumed_anchors;
+  }
   for (Detection& detection : detections) {
     Found found;
     if (masks && detection.mask_factors.size() == static_cast<std::size_t>(masks->channels)) {

@@ -34,9 +34,10 @@ struct Segment {
 
 struct Findings {
   Task task;
-  std::vector<Found> things;      // best first
-  PlaceMap classes;               // of a segmenter: over the whole of the model's input
-  std::vector<Segment> segments;  // largest first
+  std::vector<Found> things;         // best first
+  PlaceMap classes;                  // of a segmenter: over the whole of the model's input
+  std::vector<Segment> segments;     // largest first
+  bool has_assumed_anchors = false;  // boxes rest on YOLOv5's usual anchors, because the model does not say which
   // Where the picture lies in the model's input, for masks.
   data::Placement placement;
 };
@@ -47,7 +48,7 @@ struct FindingOptions {
   PictureSize input;          // of the model
   data::Placement placement;  // of the picture in it
   data::ModelCard card;
-  std::size_t classes = 0;  // how many class names there are; 0: not known
+  std::string anchors;  // of raw heads, see yolo_heads.h; empty: the usual ones
 };
 
 // For tasks that find something; an error where outputs are not what the task says.

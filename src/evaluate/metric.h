@@ -40,6 +40,7 @@ struct MetricOptions {
   double score_threshold = 0.001;
   double nms_iou = 0.5;
   std::string detector = "auto";  // yolo5, yolo8, ssd
+  std::string anchors;            // of raw heads, see yolo_heads.h; empty: the usual ones
   std::string boxes = "auto";     // how the data give boxes, see box_truth.h
   int ignored_label = 255;        // of masks
   // Of the model's input 0, which tells what unit pictures in the output are in.

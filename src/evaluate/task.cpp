@@ -6,6 +6,7 @@
 #include "data/picture.h"
 #include "evaluate/boxes.h"
 #include "evaluate/yolo.h"
+#include "evaluate/yolo_heads.h"
 
 namespace reef::evaluate {
 namespace {
@@ -28,13 +29,17 @@ bool is_ssd(const std::vector<Dims>& outputs) {
   return boxes > 0 && of_boxes >= 2;
 }
 
-bool is_yolo(const std::vector<Dims>& outputs, PictureSize input) {
-  constexpr std::int64_t kFewestChannels = 5, kMostFinal = 1000, kRawChannels = 64;
-  std::int64_t channels = 0, boxes = 0, maps = 0, raw = 0;
+bool is_yolo(const std::vector<Dims>& outputs, PictureSize input, std::size_t classes) {
+  constexpr std::int64_t kFewestChannels = 5, kMostFinal = 1000;
+  DetectorOptions options;
+  options.input_width = input.width;
+  options.input_height = input.height;
+  options.classes = static_cast<int>(classes);
+  if (have_raw_head_shapes(outputs, options)) return true;
+  std::int64_t channels = 0, boxes = 0, maps = 0;
   for (const Dims& dims : outputs) {
     if (dims.size() == 3) {
       ++maps;
-      raw += dims[2] >= kRawChannels ? 1 : 0;
       continue;
     }
     if (dims.size() != 2) return false;
@@ -43,8 +48,7 @@ bool is_yolo(const std::vector<Dims>& outputs, PictureSize input) {
     boxes = n;
     channels += std::min(dims[0], dims[1]);
   }
-  if (boxes == 0) return raw >= 2;
-  if (maps > 1 || channels < kFewestChannels) return false;
+  if (boxes == 0 || maps > 1 || channels < kFewestChannels) return false;
   const bool is_final = outputs.size() == 1 && outputs[0][1] == 6 && boxes <= kMostFinal;
   return is_final || is_number_of_boxes(boxes, input.width, input.height);
 }
@@ -84,7 +88,7 @@ Task task_of(const ir::Model& model, const std::vector<ir::Shape>& outputs, Pict
   if (dims.size() == 1 && dims[0].size() == 3 && dims[0][0] == 1 && dims[0][2] == 3 && dims[0][1] >= 5) {
     return {TaskKind::kPose, "movenet"};
   }
-  if (input.width > 0 && is_yolo(dims, input)) return {TaskKind::kDetector, "yolo"};
+  if (input.width > 0 && is_yolo(dims, input, card.names.size())) return {TaskKind::kDetector, "yolo"};
   if (card.task == "detect" || card.task == "segment" || card.task == "pose") return {TaskKind::kDetector, "yolo"};
   if (dims.size() == 1 && dims[0].size() == 1 && dims[0][0] >= 2) return {TaskKind::kClassifier, ""};
   return dims.size() == 1 && input.width > 0 ? map_task(dims[0], input) : Task();

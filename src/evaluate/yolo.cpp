@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+
+#include "evaluate/yolo_heads.h"
 
 namespace reef::evaluate {
 namespace {
@@ -187,94 +188,6 @@ Result<std::vector<Detection>> decode_rows(const TensorValues& output, const Det
   return suppressed(std::move(detections), options.nms_iou, kMostDetections);
 }
 
-// ---- Raw heads ----
-
-constexpr std::int64_t kBins = 16, kBoxChannels = 4 * kBins;
-
-// Maps of one stride, [h, w, channels], side by side.
-struct Head {
-  std::int64_t height = 0, width = 0;
-  const TensorValues* boxes = nullptr;   // or boxes and classes in one
-  const TensorValues* scores = nullptr;  // null: behind the boxes
-  std::int64_t box_channels = 0, score_channels = 0;
-};
-
-std::optional<std::vector<Head>> raw_heads(std::span<const TensorValues> outputs) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Head> heads;
-  for (const TensorValues& output : outputs) {
-    const Dims dims = dims_of(output);
-    if (dims.size() != 3 || dims[2] < 1) return std::nullopt;
-    Head& head = heads[{dims[0], dims[1]}];
-    head.height = dims[0];
-    head.width = dims[1];
-    const bool is_boxes = dims[2] >= kBoxChannels && head.boxes == nullptr;
-    if (!is_boxes && head.scores != nullptr) return std::nullopt;
-    (is_boxes ? head.boxes : head.scores) = &output;
-    (is_boxes ? head.box_channels : head.score_channels) = dims[2];
-  }
-  std::vector<Head> list;
-  for (const auto& entry : heads) {
-    const Head& head = entry.second;
-    const bool is_whole = head.scores == nullptr && head.box_channels > kBoxChannels;
-    const bool is_pair = head.scores != nullptr && head.box_channels == kBoxChannels;
-    if (head.boxes == nullptr || !(is_whole || is_pair)) return std::nullopt;
-    list.push_back(head);
-  }
-  if (list.size() < 2) return std::nullopt;  // one map alone is a segmenter's
-  return list;
-}
-
-double logistic(double x) { return 1 / (1 + std::exp(-x)); }
-
-// The mean of a distribution over 0, 1 ... 15, given before its softmax.
-double expected_bin(const double* bins) {
-  const double most = *std::max_element(bins, bins + kBins);
-  double sum = 0, weighted = 0;
-  for (std::int64_t k = 0; k < kBins; ++k) {
-    const double weight = std::exp(bins[k] - most);
-    sum += weight;
-    weighted += weight * static_cast<double>(k);
-  }
-  return weighted / sum;
-}
-
-void decode_head(const Head& head, bool are_logits, const DetectorOptions& options,
-                 std::vector<Detection>& detections) {
-  const TensorValues& scores = head.scores != nullptr ? *head.scores : *head.boxes;
-  const std::int64_t first = head.scores != nullptr ? 0 : kBoxChannels;
-  const std::int64_t stride = head.scores != nullptr ? head.score_channels : head.box_channels;
-  for (std::int64_t cell = 0; cell < head.height * head.width; ++cell) {
-    const double* of_cell = scores.values.data() + cell * stride;
-    const double* best = std::max_element(of_cell + first, of_cell + stride);
-    const double score = are_logits ? logistic(*best) : *best;
-    if (!(score > options.score_threshold)) continue;
-    const double* box = head.boxes->values.data() + cell * head.box_channels;
-    const double x = static_cast<double>(cell % head.width) + 0.5, y = static_cast<double>(cell / head.width) + 0.5;
-    const auto wide = static_cast<double>(head.width), high = static_cast<double>(head.height);
-    detections.push_back({{(x - expected_bin(box)) / wide, (y - expected_bin(box + kBins)) / high,
-                           (x + expected_bin(box + 2 * kBins)) / wide, (y + expected_bin(box + 3 * kBins)) / high},
-                          static_cast<int>(best - of_cell - first),
-                          score});
-  }
-}
-
-std::vector<Detection> decode_heads(const std::vector<Head>& heads, const DetectorOptions& options) {
-  const auto is_logit = [](double value) { return value < -0.01 || value > 1.01; };
-  bool are_logits = false;
-  for (const Head& head : heads) {
-    const auto& values = (head.scores != nullptr ? head.scores : head.boxes)->values;
-    const std::int64_t stride = head.scores != nullptr ? head.score_channels : head.box_channels;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto channel = static_cast<std::int64_t>(i) % stride;
-      if (head.scores == nullptr && channel < kBoxChannels) continue;
-      are_logits = are_logits || is_logit(values[i]);
-    }
-  }
-  std::vector<Detection> detections;
-  for (const Head& head : heads) decode_head(head, are_logits, options, detections);
-  return suppressed(std::move(detections), options.nms_iou, kMostDetections);
-}
-
 bool is_map(const TensorValues& output) {
   const Dims dims = dims_of(output);
   return dims.size() == 3 && std::min({dims[0], dims[1], dims[2]}) > 0;
@@ -318,7 +231,10 @@ std::optional<Prototypes> prototypes(std::span<const TensorValues> outputs) {
 }
 
 Result<std::vector<Detection>> decode_yolo(std::span<const TensorValues> outputs, const DetectorOptions& options) {
-  if (const auto heads = raw_heads(outputs)) return decode_heads(*heads, options);
+  if (options.kind == "auto") {
+    REEF_ASSIGN_OR_RETURN(std::optional<HeadDetections> raw, decode_raw_heads(outputs, options));
+    if (raw) return suppressed(std::move(raw->detections), options.nms_iou, kMostDetections);
+  }
   std::vector<TensorValues> rows;
   std::int64_t mask_channels = 0;
   if (const auto found = prototypes(outputs)) {

@@ -2,14 +2,12 @@
 // The output forms of the YOLO family, told apart by shapes and numbers.
 //
 //   one tensor     [1, n, 5 + classes] (v5, X: with objectness), [1, 4 + classes, n] (v8 to v12), each perhaps followed
-//   by
-//                  factors of masks (segmentation) or by keypoints (pose)
+//                  by factors of masks (segmentation) or by keypoints (pose)
 //   final boxes    [1, n, 6]: x0, y0, x1, y1, score, class; overlaps are gone already (v10)
 //   parts          the same cut along channels into several outputs, each with its own scale
-//   raw heads      for each stride [1, h, w, 64 + classes], or 64 and classes apart: distances as distributions over 16
-//                  numbers, scores before or behind the logistic function (v8 to v12 without their last layers)
-// Masks come with prototypes [1, h, w, m], which `prototypes` finds. What is not told: raw heads of v5, whose anchors
-// are in no file; oriented boxes.
+//   raw heads      what the last convolutions give, before boxes are decoded (yolo_heads.h)
+//
+// Masks come with prototypes [1, h, w, m], which `prototypes` finds. Oriented boxes are not decoded.
 #pragma once
 
 #include <optional>

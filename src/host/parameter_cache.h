@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which packages have their parameters on the chip, as libedgetpu keeps account of it.
 //
-// What the chip holds belongs to one token. A program with another token, or with token 0 (one that brings its own
-// parameters), makes all of it invalid; a package's parameter-caching program runs when it has not run since. Packages
-// that were compiled together share a token and stay side by side. After a failure or a reset the chip holds nothing.
+// The chip's cached parameters belong to one token. A program with another token, or with token 0 (one that brings its
+// own parameters), makes all of it invalid; a package's parameter-caching program runs when it has not run since.
+// Packages that were compiled together share a token and stay side by side. After a failure or a reset the chip holds
+// nothing.
 #pragma once
 
 #include <cstdint>

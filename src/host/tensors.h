@@ -32,7 +32,7 @@ Status fill_input(const darwinn::Layer& layer, std::span<const std::uint8_t> ten
 // True: the chip takes the tensor as TFLite holds it, without padding or flipped signs.
 bool is_taken_as_it_is(const darwinn::Layer& layer);
 
-// What the chip sent for an output, in the order of the tensor's elements. Signs are not flipped: the same function
+// The chip's bytes for an output, in the order of the tensor's elements. Signs are not flipped: the same function
 // gathers flags of bytes.
 Result<std::vector<std::uint8_t>> gathered(const darwinn::Layer& layer, std::span<const std::uint8_t> buffer);
 

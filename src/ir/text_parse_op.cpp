@@ -25,7 +25,7 @@ Result<double> parse_floating(Cursor& cursor) {
   return static_cast<double>(*value);
 }
 
-// What may stand in a list: an integer, a floating-point number or a string.
+// Parses an element of a list: an integer, a floating-point number or a string.
 Result<AttributeValue> parse_element(Cursor& cursor) {
   const Token& token = cursor.peek();
   if (token.kind == TokenKind::kString) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model -> text. The grammar, with the reason for each form, is in docs/formats/ir_text.md.
 //
-// What equals its default is left out. Small constants are shown as values beside the first tensor that uses them;
-// other buffers follow at the end, so that the graph can be read without scrolling past weights. Works for models that
-// do not verify too: printing one is how to find out what is wrong with it.
+// Values that equal their default are left out. Small constants are shown as values beside the first tensor that uses
+// them; other buffers follow at the end, so that the graph can be read without scrolling past weights. Works for models
+// that do not verify too: printing one is how to find out what is wrong with it.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -19,7 +19,7 @@ Status parse_opaque(Cursor& cursor, OpaqueTable& table);
 // int8[1, 2]
 Status parse_typed_shape(Cursor& cursor, DataType& type, std::vector<std::int32_t>& dims);
 
-// What follows the words "quant" and "sparse".
+// Parse what follows the words "quant" and "sparse".
 Status parse_quantization(Cursor& cursor, Tensor& tensor);
 Status parse_sparsity(Cursor& cursor, Sparsity& sparsity);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An index of the operators that compute and read each tensor of a subgraph. The graph must not change while it is
-// used: editors that keep an index up to date with every change (simplify::Graph, the importer's GraphBuilder) have
+// used: editors that keep an index up to date with every change (graph::Graph, the importer's GraphBuilder) have
 // their own.
 #pragma once
 

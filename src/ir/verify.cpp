@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over the model, linear in its size.
 //
-// What is demanded is what later stages need in order to index without looking, and what a model must say to mean
-// anything. Files in the wild are sloppier than that, and these oddities are let through on purpose:
+// The checks are those that later stages need in order to index without looking, and those that a model must pass to
+// mean anything. Files in the wild are sloppier than that, and these oddities are let through on purpose:
 //  - a graph input that has a constant buffer, which then serves as its default value;
 //  - zero points left out altogether, meaning 0; min/max lists of any length; zero points without scales;
 //  - a per-axis vector (a bias) that names the dimension of the filter it belongs to: `dimension` may exceed the rank
@@ -368,7 +368,7 @@ class Verifier {
 
   const Model& model_;
   std::unordered_set<std::uint32_t> external_ids_;
-  // Of the subgraph at hand, by tensor.
+  // State of the current subgraph, by tensor.
   std::vector<bool> is_ready_;  // has a value at this point of the execution order
   std::vector<std::int64_t> writer_;
   std::unordered_map<std::int32_t, std::optional<std::int64_t>> string_counts_;  // by buffer

@@ -20,7 +20,7 @@
 
 namespace reef::isa {
 
-// What is not as usual, in the order of bits: "in_16_bit=1 bias=1 wait_0.enabled=1 wait_0.counter=12 in.clip". Empty:
+// The unusual fields in the order of bits: "in_16_bit=1 bias=1 wait_0.enabled=1 wait_0.counter=12 in.clip". Empty if
 // everything is as usual.
 std::string combination_of(const Instruction& instruction);
 
@@ -32,7 +32,7 @@ struct CombinationTable {
   std::int64_t files = 0;
   std::map<std::pair<Opcode, std::string_view>, SeenCombination> seen;
 };
-// Of seen_combinations.def.
+// The contents of seen_combinations.def.
 const CombinationTable& combination_table();
 
 // Something in a program that no public file of Google's has.

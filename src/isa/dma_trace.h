@@ -19,7 +19,7 @@ class DmaTrace {
   struct Descriptor {
     std::optional<std::uint32_t> bytes, tag;  // nothing: not known
   };
-  // What the instruction that follow() took last issued; nothing: it did not issue.
+  // The descriptor that the last instruction given to follow() issued; nothing if it issued none.
   const std::optional<Descriptor>& issued() const { return issued_; }
   // Control may arrive from elsewhere: nothing is known any more.
   void forget();

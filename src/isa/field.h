@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bit of an Edge TPU instruction means.
+// The meaning of every bit of an Edge TPU instruction.
 //
 // An instruction is one to seventeen rows of 128 bits. Bits are numbered from the least significant bit of the first
 // row on: row r, bit b is bit 128*r + b. A Field names a run of these bits. The fields of an opcode cover all its bits
@@ -46,7 +46,7 @@ struct Field {
   Evidence evidence = Evidence::kUnknown;
   // Part of a loop nest, watcher or producer of this name: the whole name is then "group.name".
   std::string_view group = {};
-  // What the field holds in every compiled program studied, where that is not 0. The assembler starts from it.
+  // The field's value in every compiled program studied, where that is not 0. The assembler starts from it.
   std::uint32_t usual = 0;  // as bits
   // The value is the bits plus this: 1 where a field holds a count less one.
   std::uint8_t plus = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the frame of a program must say, shared by the assembler and the disassembler.
+// Rules for the frame of a program, shared by the assembler and the disassembler.
 #pragma once
 
 #include <cstdint>

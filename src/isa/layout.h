@@ -19,7 +19,7 @@ namespace reef::isa {
 
 inline constexpr int kMaxDims = 8;
 
-// What the addresses of a nest count.
+// The unit in which the addresses of a nest count.
 enum class AddressUnit : std::uint8_t {
   kNone,         // loop counts only
   kNarrowByte,   // byte of narrow memory

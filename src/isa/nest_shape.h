@@ -32,7 +32,7 @@ struct NestShape {
 
   std::int64_t pass_length(int level) const { return pass_lengths[static_cast<std::size_t>(std::min(level, dims))]; }
   std::int64_t unclipped_size() const { return pass_length(dims); }
-  // Of the last step that is really made.
+  // The position of the last step that is really made.
   std::int64_t last_position() const {
     if (clip_dim == 0) return unclipped_size() - 1;
     const auto inner = static_cast<std::size_t>(clip_inner);

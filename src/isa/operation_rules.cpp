@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from an operation's fields: which dimension a clip shortens, which steps make one result, and which
+// Facts that follow from an operation's fields: which dimension a clip shortens, which steps make one result, and which
 // operations only copy.
 #include <algorithm>
 #include <limits>

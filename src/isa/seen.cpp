@@ -11,7 +11,7 @@
 namespace reef::isa {
 namespace {
 
-// Of numbers (addresses, distances, counts) the range is kept, and of fields with more values than these.
+// Fields that hold numbers (addresses, distances, counts), or more values than these, are kept as a range.
 constexpr std::size_t kMostValues = 24;
 constexpr int kWidestList = 5;  // bits
 bool is_number(const Field& field) {

@@ -36,7 +36,7 @@ struct SeenOpcode {
   std::int64_t instructions = 0, files = 0;
 };
 
-// Of seen.def.
+// The contents of seen.def.
 struct SeenTable {
   std::int64_t files = 0, programs = 0, instructions = 0;
   std::vector<SeenOpcode> opcodes;

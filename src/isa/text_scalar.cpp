@@ -110,7 +110,7 @@ const std::vector<Slot>& slots() {
 enum SlotIndex { kAluSlot, kLoadSlot, kStoreSlot, kMathSlot, kSlotCount };
 using UsedSlots = std::bitset<kSlotCount>;
 
-// What the rules of the slots read, before it goes into the instruction.
+// Collects what the rules of the slots read, before it goes into the instruction.
 class BundleReader {
  public:
   BundleReader(Line& line, Instruction& instruction) : line_(line), instruction_(instruction) {}

@@ -111,7 +111,7 @@ std::string print_value(const Instruction& instruction, const Field& field) {
   return fmt::format("{}", instruction.get(field));
 }
 
-// What a value of the field looks like, for complaints.
+// Describes the field's valid values, for error messages.
 std::string value_help(const Field& field) {
   const std::int64_t low = field.kind == Kind::kSigned ? -(std::int64_t{1} << (field.width - 1)) : 0;
   const std::int64_t range = (std::int64_t{1} << field.width) - 1;

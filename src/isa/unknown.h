@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an instruction asks for that nobody has seen a program ask for, and that whoever executes it would have to
+// Finds what an instruction asks for that no known program asks for, so that whoever executes it would have to
 // guess.
 //
 // Every such thing of a program is found by one walk, when the program is loaded: a user learns at once, and of all of

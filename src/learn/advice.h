@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be said about a set of embeddings and what was learned from it: how often it is right, which classes are
+// Advice on a set of embeddings and on what was learned from it: how often it is right, which classes are
 // taken for each other, which have too few pictures, and whether more pictures would help.
 #pragma once
 

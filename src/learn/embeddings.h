@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What learning starts from: the base network's answers, one row per picture, each with the number of its class.
+// The input of learning: the base network's answers, one row per picture, each with the number of its class.
 //
 // Nothing in src/learn knows where rows came from (pictures, sounds, a file) or which device computed them.
 #pragma once

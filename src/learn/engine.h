@@ -36,7 +36,7 @@ class ImprintingEngine {
   Status train(std::span<const float> embedding, int class_id);
   void set_name(int class_id, std::string name);
 
-  // What was learned so far. Fails if there is no class.
+  // The head that was learned so far. Fails if there is no class.
   Result<MadeHead> made_head() const;
   Result<ir::Model> model() const;
 

@@ -18,13 +18,6 @@ ir::Quantization quantization_of(std::vector<float> scales, std::int32_t zero_po
   return result;
 }
 
-template <typename T>
-std::vector<std::uint8_t> raw(const std::vector<T>& values) {
-  std::vector<std::uint8_t> bytes(values.size() * sizeof(T));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
-}
-
 std::int32_t version_of(std::string_view type, ir::DataType operands) {
   if (type == "L2_NORMALIZATION") return operands == ir::DataType::kInt8 ? 2 : 1;
   return tflite::operator_version(type, operands);
@@ -63,99 +56,61 @@ ir::Model HeadBuilder::take(std::int32_t output) {
   return std::move(model_);
 }
 
-std::int32_t HeadBuilder::add(ir::Tensor tensor) {
-  tensor.has_quantization = !tensor.quantization.scale.empty();
-  ir::Subgraph& graph = model_.subgraphs[0];
-  graph.tensors.push_back(std::move(tensor));
-  return static_cast<std::int32_t>(graph.tensors.size()) - 1;
-}
-
-std::int32_t HeadBuilder::add_constant(ir::Tensor tensor, std::vector<std::uint8_t> bytes) {
-  ir::Buffer buffer;
-  buffer.data = Bytes(std::move(bytes));
-  model_.buffers.push_back(std::move(buffer));
-  tensor.buffer = static_cast<std::int32_t>(model_.buffers.size()) - 1;
-  return add(std::move(tensor));
+ir::Quantization HeadBuilder::stored_by(std::vector<float> scales, std::int32_t zero_point) const {
+  return is_quantized() ? quantization_of(std::move(scales), zero_point) : ir::Quantization();
 }
 
 std::int32_t HeadBuilder::computed(std::string name, ir::Shape shape, const Affine& affine) {
-  ir::Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.type = type_;
-  tensor.shape = std::move(shape);
-  if (is_quantized()) tensor.quantization = quantization_of({affine.scale}, affine.zero_point);
-  return add(std::move(tensor));
+  return add_.add_tensor(std::move(name), std::move(shape), type_, stored_by({affine.scale}, affine.zero_point));
 }
 
 std::int32_t HeadBuilder::weights(std::string name, ir::Shape shape, std::vector<std::uint8_t> bytes,
                                   std::vector<float> scales, std::int32_t zero_point) {
-  ir::Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.type = type_;
-  tensor.shape = std::move(shape);
-  if (is_quantized()) tensor.quantization = quantization_of(std::move(scales), zero_point);
-  return add_constant(std::move(tensor), std::move(bytes));
+  return add_.add_bytes(std::move(name), std::move(shape), type_, std::move(bytes),
+                        stored_by(std::move(scales), zero_point));
 }
 
 std::int32_t HeadBuilder::biases(std::string name, const std::vector<double>& values,
                                  const std::vector<double>& scales) {
-  ir::Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.shape = ir::Shape({static_cast<std::int32_t>(values.size())});
+  const ir::Shape shape({static_cast<std::int32_t>(values.size())});
   if (!is_quantized()) {
-    tensor.type = ir::DataType::kFloat32;
-    return add_constant(std::move(tensor), raw(std::vector<float>(values.begin(), values.end())));
+    return add_.add_constant(std::move(name), shape, ir::DataType::kFloat32,
+                             std::vector<float>(values.begin(), values.end()));
   }
-  tensor.type = ir::DataType::kInt32;
   std::vector<std::int32_t> stored;
   for (std::size_t i = 0; i < values.size(); ++i) {
     constexpr double kMost = std::numeric_limits<std::int32_t>::max() / 2;
     stored.push_back(static_cast<std::int32_t>(
         std::clamp(std::round(values[i] / scales[scales.size() > 1 ? i : 0]), -kMost, kMost)));
   }
-  tensor.quantization = quantization_of(std::vector<float>(scales.begin(), scales.end()), 0);
-  return add_constant(std::move(tensor), raw(stored));
-}
-
-std::int32_t HeadBuilder::int_vector(std::string name, const std::vector<std::int32_t>& values) {
-  ir::Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.type = ir::DataType::kInt32;
-  tensor.shape = ir::Shape({static_cast<std::int32_t>(values.size())});
-  return add_constant(std::move(tensor), raw(values));
+  return add_.add_constant(std::move(name), shape, ir::DataType::kInt32, stored,
+                           quantization_of(std::vector<float>(scales.begin(), scales.end()), 0));
 }
 
 std::int32_t HeadBuilder::number(std::string name, double value) {
-  ir::Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.type = type_;
-  tensor.shape = ir::Shape({1});
-  if (!is_quantized()) return add_constant(std::move(tensor), raw(std::vector<float>{static_cast<float>(value)}));
+  const ir::Shape one({1});
+  if (!is_quantized()) {
+    return add_.add_constant(std::move(name), one, type_, std::vector<float>{static_cast<float>(value)});
+  }
   const std::int32_t q = highest_of(type_);
-  tensor.quantization = quantization_of({static_cast<float>(value / q)}, 0);
-  return add_constant(std::move(tensor), {static_cast<std::uint8_t>(q)});
+  return add_.add_bytes(std::move(name), one, type_, {static_cast<std::uint8_t>(q)},
+                        quantization_of({static_cast<float>(value / q)}, 0));
 }
 
 std::int32_t HeadBuilder::op(std::string_view type, std::string_view options, ir::Attributes attributes,
                              std::vector<std::int32_t> inputs, std::int32_t output) {
-  ir::Operator made;
-  made.type = type;
-  made.builtin_code = tflite::builtin_code(type);
+  ir::Operator& made = add_.op(type, options, std::move(inputs), output);
   made.version = version_of(type, type_);
-  made.options_type = options;
   made.attributes = std::move(attributes);
-  made.inputs = std::move(inputs);
-  made.outputs = {output};
-  model_.subgraphs[0].operators.push_back(std::move(made));
   return output;
 }
 
 std::int32_t HeadBuilder::reshape(std::int32_t x, ir::Shape shape, std::string name) {
   const ir::Quantization& q = tensor(x).quantization;
   const Affine affine = is_quantized() ? Affine{q.scale[0], static_cast<std::int32_t>(q.zero_point[0])} : Affine{};
+  const std::int32_t sizes = add_.add_ints(name + "/shape", shape.dims());
   ir::Attributes attributes;
   attributes.set("new_shape", std::vector<std::int64_t>(shape.begin(), shape.end()));
-  const std::int32_t sizes = int_vector(name + "/shape", shape.dims());
   const std::int32_t output = computed(std::move(name), shape, affine);
   return op("RESHAPE", "ReshapeOptions", std::move(attributes), {x, sizes}, output);
 }
@@ -163,11 +118,15 @@ std::int32_t HeadBuilder::reshape(std::int32_t x, ir::Shape shape, std::string n
 std::int32_t HeadBuilder::softmax(std::int32_t x, std::string name) {
   ir::Attributes attributes;
   attributes.set("beta", 1.0);
-  // What TFLite demands of its results.
+  // TFLite's kernels demand this scale and zero point.
   const std::int32_t output = computed(std::move(name), tensor(x).shape, {1.0f / 256, lowest_of(type_)});
   return op("SOFTMAX", "SoftmaxOptions", std::move(attributes), {x}, output);
 }
 
-std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) { return raw(values); }
+std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) {
+  std::vector<std::uint8_t> bytes(values.size() * sizeof(float));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
 
 }  // namespace reef::learn

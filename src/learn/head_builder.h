@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/appender.h"
 #include "ir/model.h"
 
 namespace reef::learn {
@@ -28,14 +29,13 @@ std::uint8_t quantized(double real, const Affine& affine, ir::DataType type);
 class HeadBuilder {
  public:
   explicit HeadBuilder(const ir::Tensor& embedding);
+  HeadBuilder(const HeadBuilder&) = delete;
 
   ir::Model take(std::int32_t output);
   std::int32_t input() const { return 0; }
   ir::DataType type() const { return type_; }
   bool is_quantized() const { return type_ != ir::DataType::kFloat32; }
-  const ir::Tensor& tensor(std::int32_t index) const {
-    return model_.subgraphs[0].tensors[static_cast<std::size_t>(index)];
-  }
+  const ir::Tensor& tensor(std::int32_t index) const { return add_.tensor(index); }
 
   // A computed tensor of the head's type; `affine` is for 8-bit heads.
   std::int32_t computed(std::string name, ir::Shape shape, const Affine& affine);
@@ -44,7 +44,6 @@ class HeadBuilder {
                        std::int32_t zero_point);
   // float32, or int32 with `scales` (one, or one for each).
   std::int32_t biases(std::string name, const std::vector<double>& values, const std::vector<double>& scales);
-  std::int32_t int_vector(std::string name, const std::vector<std::int32_t>& values);
   // One number of the head's type, exact.
   std::int32_t number(std::string name, double value);
 
@@ -54,11 +53,12 @@ class HeadBuilder {
   std::int32_t softmax(std::int32_t x, std::string name);
 
  private:
-  std::int32_t add(ir::Tensor tensor);
-  std::int32_t add_constant(ir::Tensor tensor, std::vector<std::uint8_t> bytes);
+  // Scales and zero points of an 8-bit head; nothing in a float one.
+  ir::Quantization stored_by(std::vector<float> scales, std::int32_t zero_point) const;
 
   ir::DataType type_;
   ir::Model model_;
+  graph::Appender add_{model_};
 };
 
 std::vector<std::uint8_t> bytes_of(const std::vector<float>& values);

@@ -225,7 +225,7 @@ TEST(ImprintingMetadata, IsCoralsDescriptionAndMore) {
   EXPECT_TRUE(parse_description("0 1.5\n1").empty());
 }
 
-// What Coral's own tests ask of its engine.
+// Coral's own tests demand this of its engine.
 TEST(ImprintingEngine, KeepsAndDropsAndRefusesAsCorals) {
   const ir::Tensor tensor = embedding_tensor(DataType::kUInt8, ir::Shape({1, 1, 1, 32}));
   const Embeddings rows = sample_rows(tensor, 3, 2, 1);

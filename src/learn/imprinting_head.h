@@ -21,7 +21,7 @@
 
 namespace reef::learn {
 
-// What stays of a head that is trained further.
+// The part of a head that stays when it is trained further.
 struct ImprintingHeadState {
   double factor = 0;       // 0: to be chosen
   float weight_scale = 0;  // uint8; 0: to be chosen

@@ -69,7 +69,7 @@ double factor_of(const ir::Model& model, const Head& head) {
   return value.ok() && (*value)[0] > 0 ? (*value)[0] : 0;
 }
 
-// What the biases subtract, if it is the same for all classes, and what the layer's result can hold.
+// Reads the number that the biases subtract, if it is the same for all classes, and the range of the layer's result.
 void read_range(const ir::Model& model, const Head& head, ImprintingHeadState& state) {
   const ir::Tensor& cosines = result_of(model, head.layer);
   const ir::Operator& layer = model.subgraphs[0].operators[static_cast<std::size_t>(head.layer)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a learned model remembers about its learning, so that training can go on later:
+// Facts that a learned model keeps about its training, so that it can go on later:
 //
 // - its description, as Coral's ImprintingEngine writes and reads it: a line "class length" for each class that can be
 //   trained further, the length being that of the sum of its normalized embeddings;

@@ -19,7 +19,8 @@ class SoftmaxLoss {
   std::size_t parameters() const { return static_cast<std::size_t>(classes_) * (dimension_ + 1); }
   void set_l2(double l2) { l2_ = l2; }
 
-  // Of `rows`; all of them if empty. Regularization included. `gradient`, if given, has parameters() elements.
+  // The loss over `rows` (all of them if empty), regularization included. `gradient`, if given, has parameters()
+  // elements.
   double evaluate(const std::vector<float>& x, std::vector<float>* gradient,
                   std::span<const std::size_t> rows = {}) const;
 

@@ -71,25 +71,6 @@ Repetition repetition_of(const ir::Shape& few, const ir::Shape& many, const Tile
   return all_pixels ? Repetition::kChannel : Repetition::kNone;
 }
 
-std::int32_t add_repetition(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output) {
-  Elementwise copy = copy_of(input, output);
-  copy.repeats_channel = builder.tensor(output).channels > 1 && builder.tensor(input).channels == 1;
-  const auto finish = [](Builder& to, tiled::Step& step) {
-    auto& work = std::get<Elementwise>(step.work);
-    if (!work.repeats_channel) {
-      work.identity = to.identity(step);
-      return ok_status();
-    }
-    work.repeater_words = to.new_narrow(tiled::kIdentityLineWords * chip::kNarrowWordBytes);
-    work.repeater = to.new_wide(1);
-    step.narrow_used.push_back(work.repeater_words);
-    step.wide_used.push_back(work.repeater);
-    return ok_status();
-  };
-  builder.add_step(op, copy, {Read{copy.input}}, {output}, finish);
-  return output;
-}
-
 // The model's tensor `part` as if it had the shape of `whole`, spread over the tiles as `like` is.
 Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_t part, const ir::Shape& whole,
                                   const TiledTensor& like) {
@@ -114,23 +95,36 @@ Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_
   return output;
 }
 
-// Bytes of a row that a tile may have: squares of them must fit into its memory.
+// Bytes of a row that a tile may have.
 constexpr std::int64_t kLongRow = 16 << 10;
 
-// An image of the result's shape and nothing in it, for how it is spread. A single long row, which four tiles would
-// share, is folded: element by element the shape does not matter.
-Result<TiledTensor> result_image(const Builder& builder, std::int32_t to) {
-  REEF_ASSIGN_OR_RETURN(Image image, image_of(builder.source(to)));
-  const std::int64_t row = std::int64_t{divide_up(image.width, chip::kTileColumns)} * image.channels;
-  if (image.height == 1 && row > kLongRow && !builder.in_slice()) image = square_image(image.width, image.channels);
-  TiledTensor like;
-  like.height = image.height;
-  like.width = image.width;
-  like.channels = image.channels;
-  return like;
+}  // namespace
+
+std::int32_t add_repetition(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output) {
+  Elementwise copy = copy_of(input, output);
+  copy.repeats_channel = builder.tensor(output).channels > 1 && builder.tensor(input).channels == 1;
+  const auto finish = [](Builder& to, tiled::Step& step) {
+    auto& work = std::get<Elementwise>(step.work);
+    if (!work.repeats_channel) {
+      work.identity = to.identity(step);
+      return ok_status();
+    }
+    work.repeater_words = to.new_narrow(tiled::kIdentityLineWords * chip::kNarrowWordBytes);
+    work.repeater = to.new_wide(1);
+    step.narrow_used.push_back(work.repeater_words);
+    step.wide_used.push_back(work.repeater);
+    return ok_status();
+  };
+  builder.add_step(op, copy, {Read{copy.input}}, {output}, finish);
+  return output;
 }
 
-}  // namespace
+Result<Image> result_image(const Builder& builder, std::int32_t to) {
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(builder.source(to)));
+  const std::int64_t row = std::int64_t{divide_up(image.width, chip::kTileColumns)} * image.channels;
+  const bool is_long = image.height == 1 && row > kLongRow && !builder.in_slice();
+  return is_long ? square_image(image.width, image.channels) : image;
+}
 
 Result<Operands> spread_operands(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t a, builder.operand(op, 0));
@@ -153,11 +147,15 @@ Result<Operands> spread_operands(Builder& builder, std::int32_t op) {
                  "the operands cannot be brought together");
     return operands;
   }
-  REEF_ASSIGN_OR_RETURN(TiledTensor like, result_image(builder, to));
+  REEF_ASSIGN_OR_RETURN(const Image image, result_image(builder, to));
+  TiledTensor like;  // nothing is in it: for how it is spread
+  like.height = image.height;
+  like.width = image.width;
+  like.channels = image.channels;
   for (const auto& [source, operand] : {std::pair{a, &operands.a}, {b, &operands.b}}) {
     if (is_whole(source)) {
       REEF_RETURN_IF_ERROR(elements_of(builder, source).status());
-      REEF_ASSIGN_OR_RETURN(*operand, builder.grid(source, {like.height, like.width, like.channels}));
+      REEF_ASSIGN_OR_RETURN(*operand, builder.grid(source, image));
     } else {
       REEF_ASSIGN_OR_RETURN(*operand, add_repeated(builder, op, source, whole, like));
     }

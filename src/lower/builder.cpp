@@ -8,6 +8,7 @@
 #include "ir/describe.h"
 #include "lower/lowerings.h"
 #include "lower/pad.h"
+#include "lower/pixel_patches.h"
 
 namespace reef::lower {
 
@@ -160,6 +161,19 @@ std::optional<tiled::TileRanges> Builder::slice_rows(std::int32_t source) const 
   if (!slice_) return std::nullopt;
   const auto found = slice_->rows.find(source);
   return found == slice_->rows.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Builder::make_in(std::int32_t source, std::int32_t whole, const tiled::TileRanges& rows) {
+  slice_->wholes[source] = whole;
+  slice_->rows[source] = rows;
+}
+
+std::int32_t Builder::use_whole(std::int32_t source, const tiled::TileRanges& rows) {
+  const std::int32_t whole = slice_->wholes.at(source);
+  slice_->wholes.erase(source);  // what is made of it from now on are copies
+  slice_->rows[source] = rows;
+  values_[source] = {whole, {}};
+  return whole;
 }
 
 std::int32_t Builder::rows_of(std::int32_t tensor, const tiled::TileRanges& rows) {
@@ -503,6 +517,7 @@ void Builder::set_lifetimes() {
 Result<tiled::TiledProgram> Builder::finish(std::int32_t& at) && {
   drop_unread_functions();
   cut_tensors();
+  choose_patches(*this);
   REEF_RETURN_IF_ERROR(finish_steps(at));
   set_lifetimes();
   return std::move(program_);

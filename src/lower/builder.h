@@ -156,6 +156,10 @@ class Builder {
   // The rows of a tensor of the model that a slice makes; nothing: all, or it is not in the slice.
   std::optional<tiled::TileRanges> slice_rows(std::int32_t source) const;
   bool must_make(std::int32_t source) const { return slice_ && slice_->made.contains(source); }
+  // From now on the slice makes these rows of a tensor of the model, as a part of `whole`.
+  void make_in(std::int32_t source, std::int32_t whole, const tiled::TileRanges& rows);
+  // All of that `whole` is there, or will be: the slice has these rows, and readers find them in it. Returns it.
+  std::int32_t use_whole(std::int32_t source, const tiled::TileRanges& rows);
   // Some rows of a tensor, in its place: they can be read or written by themselves.
   std::int32_t rows_of(std::int32_t tensor, const tiled::TileRanges& rows);
   // There is no such tensor any more; it may be made again.
@@ -209,6 +213,13 @@ class Builder {
   RearrangementCache* movements() { return movements_; }
   void set_movements(RearrangementCache* movements) { movements_ = movements; }
 
+  // Convolutions of which several pixels may be computed at a time (pixel_patches.h), if the options allow any.
+  void add_patchable(std::int32_t step) {
+    if (may_patch_) patchable_.push_back(step);
+  }
+  const std::vector<std::int32_t>& patchable_steps() const { return patchable_; }
+  void set_patches(bool may_patch) { may_patch_ = may_patch; }
+
   tiled::Level level() const { return program_.level; }
   numeric::LstmArguments lstm_arguments() const { return lstm_arguments_; }
   void set_lstm_arguments(numeric::LstmArguments kind) { lstm_arguments_ = kind; }
@@ -260,6 +271,8 @@ class Builder {
   std::map<std::int32_t, std::vector<ChunkOfStep>> chunks_of_op_;
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
+  bool may_patch_ = false;
+  std::vector<std::int32_t> patchable_;  // steps
   SketchSizes* sketch_sizes_ = nullptr;
   RearrangementCache* movements_ = nullptr;
   std::map<std::int32_t, Value> values_before_slice_;

@@ -10,6 +10,7 @@
 #include "lower/convolution.h"
 #include "lower/fully_connected.h"
 #include "lower/lowerings.h"
+#include "lower/pixel_patches.h"
 #include "lower/windows.h"
 
 namespace reef::lower {
@@ -52,6 +53,15 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, model.subgraphs[0], op, options));
   tiled::ParameterChunk chunk;
+  chunk.in_one_piece = layer.packed;
+  chunk.can_stream = !layer.packed;
+  if (layer.is_in_patches()) {
+    REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> patches, pack_patches(parameters, layer));
+    chunk.line_words = patch_line_words(layer);
+    chunk.lines = layer.groups * (layer.header.arrays() + layer.block_lines);
+    chunk.bytes = Bytes(std::move(patches));
+    return chunk;
+  }
   if (!layer.packed) {
     chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(parameters.shape));
     parameters.shape.cells = chunk.line_words == 64 ? 0 : chunk.line_words;
@@ -65,8 +75,6 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
     chunk.line_words = chip::kWideLineBytes / chip::kNarrowWordBytes;
     chunk.lines = static_cast<std::int32_t>((bytes.size() + chip::kWideLineBytes - 1) / chip::kWideLineBytes);
   }
-  chunk.in_one_piece = layer.packed;
-  chunk.can_stream = !layer.packed;
   chunk.bytes = Bytes(std::move(bytes));
   return chunk;
 }
@@ -93,23 +101,27 @@ Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, co
   return windows;
 }
 
-// Groups, loop order and constants; the parameters' bytes are left to parameters_of.
-Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, tiled::Level level, std::int64_t pixels,
-                             std::int32_t block_words, const darwinn::LayerOptions& options) {
+// Groups, loop order and constants; the parameters' bytes are left to parameters_of. `begun` has windows and patches.
+Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, const Convolution& begun,
+                             tiled::Level level, std::int64_t pixels, std::int32_t block_words,
+                             const darwinn::LayerOptions& options) {
   const ir::Subgraph& graph = model.subgraphs[0];
   REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, graph, op, options));
   const darwinn::LayerShape& shape = parameters.shape;
-  Convolution layer;
+  Convolution layer = begun;
   layer.depthwise = shape.kind == LayerKind::kDepthwise;
-  layer.y.kernel = shape.kernel_height;
-  layer.x.kernel = shape.kernel_width;
   const std::int32_t channels = round_up(shape.output_channels, kLanes);
   layer.cells = layer.depthwise ? kLanes : std::min(channels, chip::kCells);
   layer.packed = layer.depthwise || (level == tiled::Level::kAsGoogle && darwinn::cells_per_line(shape) == kLanes);
   layer.groups = (channels + layer.cells - 1) / layer.cells;
   layer.last_cells = channels - (layer.groups - 1) * layer.cells;
-  if (block_words > 0) {
+  if (layer.is_in_patches()) {
+    layer.cells *= layer.patch_rows * layer.patch_columns;
+    layer.last_cells = layer.cells;
+    layer.packed = false;
+    layer.block_words = layer.depthwise ? 1 : (shape.input_channels + kLanes - 1) / kLanes;
+  } else if (block_words > 0) {
     layer.partial_sums = true;
     layer.block_words = block_words;
     layer.blocks = (shape.input_channels + kLanes - 1) / kLanes / block_words;
@@ -117,7 +129,8 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, til
     choose_loop_order(shape, pixels, layer);
   }
   layer.block_lines = layer.kernel_positions() * layer.block_words;
-  layer.buffers = layer.block_lines >= kSingleBufferFrom && layer.block_lines < kSingleBufferTo ? 1 : 2;
+  const bool one_buffer = layer.block_lines >= kSingleBufferFrom && layer.block_lines < kSingleBufferTo;
+  layer.buffers = one_buffer && !layer.is_in_patches() ? 1 : 2;
   layer.header = parameters.presence();
   REEF_ASSIGN_OR_RETURN(layer.constants, darwinn::layer_requantization_of(model, graph, op, layer.header));
   return layer;
@@ -155,11 +168,7 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
       source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);
   darwinn::LayerOptions options;
   options.keep_zero_biases = source.keep_zero_biases;
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, builder.level(), pixels, block_words, options));
-  layer.input = begun.input;
-  layer.output = begun.output;
-  layer.y = begun.y;
-  layer.x = begun.x;
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, begun, builder.level(), pixels, block_words, options));
   REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(model, op, layer, options));
   layer.parameters = builder.new_parameters(std::move(chunk));
   step.parameters_used = {layer.parameters};
@@ -197,7 +206,9 @@ void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& wha
   const auto finish = [source = what.source, block_words = what.block_words](Builder& finishing, tiled::Step& step) {
     return finish_convolution(finishing, step, source, block_words);
   };
-  builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
+  const std::int32_t step =
+      builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
+  if (!what.source.model && what.block_words == 0) builder.add_patchable(step);
 }
 
 Status lower_convolution(Builder& builder, std::int32_t op) {

@@ -23,6 +23,14 @@ struct Operands {
 };
 Result<Operands> spread_operands(Builder& builder, std::int32_t op);
 
+// The image that the result of an element-wise operator (a tensor of the model) is computed as. A single long row,
+// which four tiles would share, is folded: element by element the shape does not matter.
+Result<Image> result_image(const Builder& builder, std::int32_t to);
+
+// Adds a step that repeats one pixel for all pixels of `output`, or one channel for all channels of each pixel. Returns
+// `output`.
+std::int32_t add_repetition(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output);
+
 // Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
 Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);
 

@@ -34,6 +34,7 @@ Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std:
   builder.program().level = options.level;
   builder.set_lstm_arguments(options.lstm_arguments);
   builder.set_sketch(options.sketch, options.sizes);
+  builder.set_patches(options.patches);
   RearrangementCache own;
   builder.set_movements(options.movements != nullptr ? options.movements : &own);
   std::vector<RefusedOp> refused;

@@ -40,6 +40,8 @@ struct LowerOptions {
   // Tensors of the model, images on the grid, that the host keeps while nothing uses them. Inputs of the part among
   // them come in anew with each use.
   std::set<std::int32_t> hosted = {};
+  // Several pixels of thin convolutions at a time (pixel_patches.h), which takes more memory for parameters.
+  bool patches = false;
   // Leaves out parameters and what only they decide: for the sizes of activations, quickly.
   bool sketch = false;
   SketchSizes* sizes = nullptr;  // of the same part, if several sketches are made of it

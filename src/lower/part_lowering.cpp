@@ -137,6 +137,7 @@ Status PartLowering::lower_or_note(std::int32_t index) {
 Status PartLowering::lower_group(const SlicedOps& group) {
   std::map<std::int32_t, std::int32_t> wholes;  // by tensor of the model
   for (const std::int32_t id : group.results()) {
+    if (group.group().joins_late) break;
     REEF_ASSIGN_OR_RETURN(wholes[group.tensor(id)], builder_.new_grid(group.tensor(id)));
   }
   for (const std::int32_t id : group.operands()) {
@@ -148,12 +149,14 @@ Status PartLowering::lower_group(const SlicedOps& group) {
     REEF_ASSIGN_OR_RETURN(const Value image, builder_.image(tensor));
     builder_.set_value(tensor, image);
   }
-  for (std::int32_t slice = 0; slice < group.group().slices; ++slice) {
+  kept_.clear();
+  aside_.clear();
+  for (std::int32_t slice = 0; slice < group.slice_count(); ++slice) {
     bool is_empty = true;  // more slices than rows
     for (const auto* list : {&group.results(), &group.stored(), &group.outputs()}) {
       for (const std::int32_t id : *list) is_empty = is_empty && has_no_rows(group.share(id, slice));
     }
-    if (is_empty) continue;
+    if (is_empty && (!group.group().keeps_rows || group.rows(slice).is_empty())) continue;
     REEF_ASSIGN_OR_RETURN(Builder::Slice rows, slice_of(group, slice, wholes));
     builder_.begin_slice(std::move(rows));
     const Status status = lower_slice(group, slice, wholes);
@@ -161,6 +164,7 @@ Status PartLowering::lower_group(const SlicedOps& group) {
     REEF_RETURN_IF_ERROR(status);
   }
   for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
+  if (group.group().joins_late) REEF_RETURN_IF_ERROR(join_late(group, wholes));
   for (const auto& [tensor, whole] : wholes) {
     builder_.set_value(tensor, {whole, {}});
     builder_.add_step(-1, tiled::HaloUpdate{whole}, {}, {whole});
@@ -172,7 +176,7 @@ Status PartLowering::lower_group(const SlicedOps& group) {
 Result<Builder::Slice> PartLowering::slice_of(const SlicedOps& group, std::int32_t slice,
                                               const std::map<std::int32_t, std::int32_t>& wholes) const {
   Builder::Slice result;
-  const std::vector<tiled::TileRanges> rows = group.rows(slice);
+  const std::vector<tiled::TileRanges> rows = group.rows(slice).held;
   for (std::size_t i = 0; i < rows.size(); ++i) result.rows[group.tensors()[i]] = rows[i];
   for (const std::int32_t id : group.results()) {
     if (group.is_in_place(id)) result.wholes[group.tensor(id)] = wholes.at(group.tensor(id));
@@ -191,8 +195,71 @@ Result<Builder::Slice> PartLowering::slice_of(const SlicedOps& group, std::int32
   return result;
 }
 
+// Rows of this slice and of the next one.
+struct PartLowering::Keeping {
+  const SlicedOps& group;
+  SliceRows now, next;
+  bool is_last = false;
+
+  tiled::TileRanges kept(std::int32_t id) const { return now.kept(id, group.height(id)); }
+  // Tensors that exist as a whole keep nothing; what the host keeps is loaded again.
+  bool keeps(std::int32_t id) const {
+    return group.group().keeps_rows && !contains(group.operands(), id) && !contains(group.loaded(), id) &&
+           !group.is_in_place(id);
+  }
+  tiled::TileRanges kept_for_next(std::int32_t id) const {
+    return is_last ? tiled::TileRanges{} : next.kept(id, group.height(id));
+  }
+};
+
+// Where there are rows from before, those of this slice are made behind them.
+Status PartLowering::make_room(const Keeping& keeping, std::int32_t id) {
+  if (!keeping.keeps(id) || has_no_rows(keeping.kept(id))) return ok_status();
+  const std::int32_t tensor = keeping.group.tensor(id);
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(builder_.source(tensor)));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t whole,
+                        builder_.new_grid(tensor, image, keeping.now.held[static_cast<std::size_t>(id)]));
+  builder_.make_in(tensor, whole, keeping.now.made[static_cast<std::size_t>(id)]);
+  return ok_status();
+}
+
+// Brings the rows from before to those that were made, and keeps those that the next slice needs.
+Status PartLowering::join_rows(const Keeping& keeping, std::int32_t id, std::int32_t op) {
+  if (!keeping.keeps(id)) return ok_status();
+  const std::int32_t tensor = keeping.group.tensor(id);
+  if (const tiled::TileRanges kept = keeping.kept(id); !has_no_rows(kept)) {
+    const std::int32_t whole = builder_.use_whole(tensor, keeping.now.held[static_cast<std::size_t>(id)]);
+    add_copy(builder_, op, builder_.rows_of(kept_.at(tensor), kept), builder_.rows_of(whole, kept));
+    builder_.add_step(-1, tiled::HaloUpdate{whole}, {}, {whole});
+  }
+  kept_.erase(tensor);
+  const tiled::TileRanges wanted = keeping.kept_for_next(id);
+  if (has_no_rows(wanted)) return ok_status();
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder_.grid(tensor));
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(builder_.source(tensor)));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t kept, builder_.new_grid(tensor, image, wanted));
+  add_copy(builder_, op, builder_.rows_of(from, wanted), builder_.rows_of(kept, wanted));
+  kept_[tensor] = kept;
+  return ok_status();
+}
+
+// Brings in what the operator reads of the part's inputs.
+Status PartLowering::feed_rows(const Keeping& keeping, const RowOp& op) {
+  for (const RowRead& read : op.reads) {
+    if (!contains(keeping.group.inputs(), read.id) || present_.contains(read.tensor)) continue;
+    REEF_RETURN_IF_ERROR(make_room(keeping, read.id));
+    const bool brings = !has_no_rows(keeping.now.made[static_cast<std::size_t>(read.id)]);
+    if (brings) REEF_RETURN_IF_ERROR(feed(read.tensor));
+    present_.insert(read.tensor);
+    REEF_RETURN_IF_ERROR(join_rows(keeping, read.id, op.op));
+  }
+  return ok_status();
+}
+
 Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
                                  const std::map<std::int32_t, std::int32_t>& wholes) {
+  const bool is_last = slice + 1 == group.slice_count();
+  const Keeping keeping{group, group.rows(slice), is_last ? SliceRows{} : group.rows(slice + 1), is_last};
   for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
   for (const std::int32_t id : group.operands()) {
     if (builder_.source(group.tensor(id)).shape[1] == 1) continue;
@@ -201,7 +268,16 @@ Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
     builder_.set_value(group.tensor(id), image);
   }
   for (const RowOp& op : group.ops()) {
-    REEF_RETURN_IF_ERROR(lower_op(op.op).in(place_of(op.op)));
+    REEF_RETURN_IF_ERROR(feed_rows(keeping, op).in(place_of(op.op)));
+    bool makes = !group.group().keeps_rows || !op.computes;
+    for (const RowResult& result : op.results) {
+      makes = makes || !has_no_rows(keeping.now.made[static_cast<std::size_t>(result.id)]);
+      if (op.computes) REEF_RETURN_IF_ERROR(make_room(keeping, result.id).in(place_of(op.op)));
+    }
+    if (makes) REEF_RETURN_IF_ERROR(lower_op(op.op).in(place_of(op.op)));
+    for (const RowResult& result : op.results) {
+      if (op.computes) REEF_RETURN_IF_ERROR(join_rows(keeping, result.id, op.op).in(place_of(op.op)));
+    }
     REEF_RETURN_IF_ERROR(pass_on(group, op, slice, wholes).in(place_of(op.op)));
   }
   return ok_status();
@@ -217,9 +293,44 @@ Status PartLowering::pass_on(const SlicedOps& group, const RowOp& op, std::int32
     if ((!is_copied && !is_stored && !is_sent) || has_no_rows(share)) continue;
     REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.grid(result.tensor));
     const std::int32_t rows = builder_.rows_of(tiled, share);
-    if (is_copied) add_copy(builder_, op.op, rows, builder_.rows_of(wholes.at(result.tensor), share));
+    if (is_copied && group.group().joins_late) {
+      REEF_RETURN_IF_ERROR(set_aside(group, op, result, slice));
+    } else if (is_copied) {
+      add_copy(builder_, op.op, rows, builder_.rows_of(wholes.at(result.tensor), share));
+    }
     if (is_stored) REEF_RETURN_IF_ERROR(store(result.tensor, rows));
     if (is_sent) REEF_RETURN_IF_ERROR(send(result.tensor, rows));
+  }
+  return ok_status();
+}
+
+Status PartLowering::set_aside(const SlicedOps& group, const RowOp& op, const RowResult& result, std::int32_t slice) {
+  const tiled::TileRanges share = group.share(result.id, slice);
+  REEF_ASSIGN_OR_RETURN(std::int32_t tiled, builder_.grid(result.tensor));
+  // A tensor that has other rows as well, or other readers in the group, is copied: keeping it would take more memory.
+  const bool is_by_itself = op.computes && builder_.slice_rows(result.tensor) == share &&
+                            std::none_of(group.ops().begin(), group.ops().end(), [&](const RowOp& other) {
+                              return std::any_of(other.reads.begin(), other.reads.end(),
+                                                 [&](const RowRead& read) { return read.id == result.id; });
+                            });
+  if (!is_by_itself) {
+    REEF_ASSIGN_OR_RETURN(const Image image, image_of(builder_.source(result.tensor)));
+    REEF_ASSIGN_OR_RETURN(const std::int32_t copy, builder_.new_grid(result.tensor, image, share));
+    add_copy(builder_, op.op, builder_.rows_of(tiled, share), builder_.rows_of(copy, share));
+    tiled = copy;
+  }
+  aside_[result.tensor].push_back({op.op, tiled, share});
+  return ok_status();
+}
+
+Status PartLowering::join_late(const SlicedOps& group, std::map<std::int32_t, std::int32_t>& wholes) {
+  for (const std::int32_t id : group.results()) {
+    const std::int32_t tensor = group.tensor(id);
+    REEF_ASSIGN_OR_RETURN(const std::int32_t whole, builder_.new_grid(tensor));
+    for (const RowsAside& part : aside_[tensor]) {
+      add_copy(builder_, part.op, builder_.rows_of(part.tiled, part.rows), builder_.rows_of(whole, part.rows));
+    }
+    wholes[tensor] = whole;
   }
   return ok_status();
 }

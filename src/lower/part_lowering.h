@@ -34,8 +34,16 @@ class PartLowering {
   Result<Builder::Slice> slice_of(const SlicedOps& group, std::int32_t slice,
                                   const std::map<std::int32_t, std::int32_t>& wholes) const;
   Status lower_slice(const SlicedOps& group, std::int32_t slice, const std::map<std::int32_t, std::int32_t>& wholes);
+  // ---- Rows that are kept from slice to slice ----
+  struct Keeping;
+  Status make_room(const Keeping& keeping, std::int32_t id);
+  Status join_rows(const Keeping& keeping, std::int32_t id, std::int32_t op);
+  Status feed_rows(const Keeping& keeping, const RowOp& op);
   Status pass_on(const SlicedOps& group, const RowOp& op, std::int32_t slice,
                  const std::map<std::int32_t, std::int32_t>& wholes);
+  // The rows of a result that a slice has made, by themselves, until all are put together.
+  Status set_aside(const SlicedOps& group, const RowOp& op, const RowResult& result, std::int32_t slice);
+  Status join_late(const SlicedOps& group, std::map<std::int32_t, std::int32_t>& wholes);
 
   // ---- Inputs ----
   // Brings the tensor in if it is an input that is not there.
@@ -58,6 +66,12 @@ class PartLowering {
   const LowerOptions& options_;
   const bool is_short_of_memory_;
   AttentionPlan attention_;
+  std::map<std::int32_t, std::int32_t> kept_;  // by tensor: the tiled tensor with rows for the next slice
+  struct RowsAside {
+    std::int32_t op = -1, tiled = -1;
+    tiled::TileRanges rows;
+  };
+  std::map<std::int32_t, std::vector<RowsAside>> aside_;    // by tensor: what slices have made of a result
   std::map<std::int32_t, std::int32_t> infeeds_;            // by input: one of its steps
   std::set<std::int32_t> present_;                          // inputs that are there
   std::map<std::int32_t, std::vector<std::int32_t>> sent_;  // by output: its steps

@@ -5,6 +5,7 @@
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "lower/pixel_numbers.h"
 #include "ops/table_functions.h"
 
 namespace reef::lower {
@@ -82,6 +83,8 @@ Status lower_product(Builder& builder, std::int32_t op) {
   if (ops::table_function(builder.op(op))) return lower_fitted_function(builder, op);  // SiLU
   REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
   if (with_constant) return ok_status();
+  REEF_ASSIGN_OR_RETURN(const bool with_numbers, lower_with_pixel_numbers(builder, op));
+  if (with_numbers) return ok_status();
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(builder.op(op)));
   REEF_ASSIGN_OR_RETURN(const Operands operands, spread_operands(builder, op));
   const std::int32_t to = builder.op(op).outputs[0];

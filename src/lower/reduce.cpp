@@ -3,7 +3,7 @@
 //
 //   rows and columns              by pixel sums on each tile (lower/global_pool.cpp)
 //   rows or columns               a pool whose window is the whole row or column
-//   channels                      a convolution of one pixel with weights of 1, to one channel
+//   channels                      products with a line of ones, all words of a pixel into one result
 //   channels and some of these    the same, once everything that is summed up has become the channels of a pixel; very
 //                                 many elements of one sum become pixels of one channel instead
 //
@@ -17,11 +17,11 @@
 #include <cmath>
 
 #include "ir/describe.h"
-#include "lower/convolution.h"
 #include "lower/elementwise.h"
 #include "lower/global_pool.h"
 #include "lower/lowerings.h"
 #include "lower/movement.h"
+#include "lower/pixel_numbers.h"
 #include "lower/pool.h"
 
 namespace reef::lower {
@@ -32,10 +32,8 @@ using tiled::TiledTensor;
 constexpr std::int32_t kTilesPerAxis = tiled::kTilesPerAxis;
 // Of a tile, that a window over a whole row or column of the image may need; above it the image is laid out anew.
 constexpr std::int64_t kMostWindowBytes = 48 << 10;
-// Channels of a pixel whose sum is a convolution; a single sum of more is one of pixels.
+// Channels of a pixel that are summed up at once; a single sum of more is one of pixels.
 constexpr std::int64_t kMostSummedChannels = 4096;
-// Weights that pass by come in blocks of so many words of channels.
-constexpr std::int32_t kMostBlockWords = 256;
 
 // The three inner dimensions, with those in front, which must be of one element, left away.
 struct ThreeDimensions {
@@ -164,54 +162,13 @@ Status sum_rows_apart(Builder& builder, std::int32_t op, const Reduction& reduct
 
 // ---- Channels ----
 
-// A CONV_2D with weights of 1, from the tensors' scales: a graph of one operator.
-std::shared_ptr<const ir::Model> ones_layer(const Builder& builder, const Reduction& reduction, std::int32_t channels,
-                                            float weight_scale) {
-  ir::Model model;
-  model.buffers.resize(2);
-  model.subgraphs.emplace_back();
-  ir::Tensor input = builder.source(reduction.from), output = builder.source(reduction.to);
-  input.shape = {1, 1, 1, channels};
-  output.shape = {1, 1, 1, 1};
-  input.buffer = output.buffer = 0;
-  ir::Tensor weights = input;
-  weights.shape = {1, 1, 1, channels};
-  weights.quantization.scale = {weight_scale};
-  weights.quantization.zero_point = {0};
-  weights.buffer = 1;
-  model.buffers[1].data = Bytes(std::vector<std::uint8_t>(static_cast<std::size_t>(channels), 1));
-  model.subgraphs[0].tensors = {std::move(input), std::move(weights), std::move(output)};
-  ir::Operator layer;
-  layer.type = "CONV_2D";
-  layer.inputs = {0, 1};
-  layer.outputs = {2};
-  layer.attributes.set("padding", ir::EnumName{"VALID"});
-  for (const char* name : {"stride_w", "stride_h", "dilation_w_factor", "dilation_h_factor"}) {
-    layer.attributes.set(name, std::int64_t{1});
-  }
-  layer.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  model.subgraphs[0].operators.push_back(std::move(layer));
-  return std::make_shared<const ir::Model>(std::move(model));
-}
-
 // The channels of each pixel of `input`, on the grid.
-Status sum_channels(Builder& builder, std::int32_t op, const Reduction& reduction, std::int32_t input) {
-  const TiledTensor image = builder.tensor(input);
-  // The layer's multiplier is (1/s_out) * (s_in * weight scale): that of the mean, or of the sum.
-  const float weight_scale = builder.op(op).type == "SUM" ? 1.0f : 1.0f / static_cast<float>(reduction.count);
-  ConvolutionOf what;
-  what.input = input;
-  what.windows.y.outputs = image.height;
-  what.windows.x.outputs = image.width;
-  what.source.model = ones_layer(builder, reduction, image.channels, weight_scale);
-  const std::int32_t words = image.pixel_words();
-  if (words > kMostBlockWords) {
-    for (what.block_words = kMostBlockWords; words % what.block_words != 0;) --what.block_words;
-  }
-  REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(reduction.to, {image.height, image.width, 1}));
-  builder.set_value(reduction.to, {what.output, {}});
-  add_convolution(builder, op, what);
-  return ok_status();
+Status sum_channels(Builder& builder, std::int32_t op, const Reduction& reduction, std::int32_t input,
+                    const Scaling& scaling) {
+  const TiledTensor& image = builder.tensor(input);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(reduction.to, {image.height, image.width, 1}));
+  builder.set_value(reduction.to, {output, {}});
+  return add_channel_sums(builder, op, input, output, scaling.multiplier, scaling.clamp);
 }
 
 // Everything is one sum: elements as pixels of one channel. Those behind the last have the zero point and add nothing.
@@ -235,7 +192,7 @@ Status sum_with_channels(Builder& builder, std::int32_t op, const Reduction& red
   const Image pixels = square_image(kept, static_cast<std::int32_t>(reduction.count));
   if (!reduction.rows || kept == 1) {
     REEF_ASSIGN_OR_RETURN(const std::int32_t input, builder.grid(reduction.from, pixels));
-    return sum_channels(builder, op, reduction, input);
+    return sum_channels(builder, op, reduction, input, scaling);
   }
   const std::int64_t channels = image.channels, count = reduction.count, width = image.width;
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.any_layout(reduction.from));
@@ -246,7 +203,7 @@ Status sum_with_channels(Builder& builder, std::int32_t op, const Reduction& red
                           const std::int64_t c = element % channels;
                           return ElementSource{0, (y * width + x) * channels + c};
                         }));
-  return sum_channels(builder, op, reduction, input);
+  return sum_channels(builder, op, reduction, input, scaling);
 }
 
 }  // namespace
@@ -316,7 +273,7 @@ Status lower_total(Builder& builder, std::int32_t op) {
   const Image& image = reduction.image;
   if (reduction.channels && !reduction.rows && !reduction.columns) {
     REEF_ASSIGN_OR_RETURN(const std::int32_t input, builder.grid(reduction.from, image));
-    return sum_channels(builder, op, reduction, input);
+    return sum_channels(builder, op, reduction, input, scaling);
   }
   if (reduction.channels) return sum_with_channels(builder, op, reduction, scaling);
   const bool all_pixels = (reduction.rows || image.height == 1) && (reduction.columns || image.width == 1);

@@ -75,9 +75,19 @@ class Relation {
         {"TANH", &Relation::same_rows},
         {"RSQRT", &Relation::same_rows},
         {"GELU", &Relation::same_rows},
+        {"HARD_SWISH", &Relation::same_rows},
+        {"ELU", &Relation::same_rows},
+        {"EXP", &Relation::same_rows},
+        {"LOG", &Relation::same_rows},
+        {"SQRT", &Relation::same_rows},
+        {"ABS", &Relation::same_rows},
+        {"RELU_0_TO_1", &Relation::same_rows},
+        {"LEAKY_RELU", &Relation::same_rows},
         {"DIV", &Relation::same_rows},
         {"SQUARED_DIFFERENCE", &Relation::same_rows},
         {"SOFTMAX", &Relation::same_rows},
+        {"MEAN", &Relation::total_of_channels},
+        {"SUM", &Relation::total_of_channels},
     };
     const auto known = kKnown.find(source_.type);
     if (known == kKnown.end() || !(this->*known->second)() || op_.reads.empty()) return {};
@@ -182,6 +192,16 @@ class Relation {
       read(tensor, {.stride = rows == 1 ? 0 : 1});
       op_.reads.back().keeps_columns = true;
     }
+    return true;
+  }
+
+  // MEAN and SUM over the channels of each pixel.
+  bool total_of_channels() {
+    const std::vector<std::int32_t> axes = numbers(1, 1);
+    if (axes.empty() || (axes[0] != 3 && axes[0] != -1) || !is_image(graph_, operand(0))) return false;
+    const ir::Shape &from = shape(operand(0)), &to = result_shape();
+    if (to[1] != from[1] || to[2] != from[2] || to[3] != 1 || !read(operand(0), {})) return false;
+    op_.reads.back().keeps_columns = true;
     return true;
   }
 

@@ -48,6 +48,7 @@ std::optional<SlicedOps> Sliceable::group(const SliceGroup& group) const {
   add_borders(sliced);
   if (sliced.results_.empty() && sliced.stored_.empty() && sliced.outputs_.empty()) return {};
   sliced.find_those_in_place();
+  sliced.set_slices(group.slices);
   return sliced;
 }
 
@@ -143,20 +144,32 @@ void SlicedOps::find_those_in_place() {
   }
 }
 
+void SlicedOps::set_slices(std::int32_t slices) {
+  group_.slices = slices;
+  warm_up_ = 0;
+  if (group_.keeps_rows && slices > 1) warm_up_ = find_warm_up();
+}
+
 TileRanges SlicedOps::share(std::int32_t id, std::int32_t slice) const {
   TileRanges share;
   for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
-    share[static_cast<std::size_t>(t)] = share_of(heights_[static_cast<std::size_t>(id)], t, slice, group_.slices);
+    tiled::Range& range = share[static_cast<std::size_t>(t)];
+    range = share_of(height(id), t, std::max(slice - warm_up_, 0), group_.slices);
+    if (slice < warm_up_) range.end = range.begin;
   }
   return share;
 }
 
-std::vector<TileRanges> SlicedOps::rows(std::int32_t slice) const {
-  std::vector<TileRanges> rows(tensors_.size());
+// What the results of some slices need of each tensor, without those that make no results yet.
+SlicedOps::Rows SlicedOps::needed(std::int32_t first_slice, std::int32_t end_slice) const {
+  Rows rows(tensors_.size());
+  if (first_slice >= end_slice) return rows;
   for (const auto* list : {&results_, &stored_, &outputs_}) {
     for (const std::int32_t id : *list) {
-      const TileRanges own = share(id, slice);
-      for (std::size_t t = 0; t < own.size(); ++t) rows[static_cast<std::size_t>(id)][t].include(own[t]);
+      const TileRanges first = share(id, warm_up_ + first_slice), last = share(id, warm_up_ + end_slice - 1);
+      for (std::size_t t = 0; t < first.size(); ++t) {
+        rows[static_cast<std::size_t>(id)][t].include({first[t].begin, last[t].end});
+      }
     }
   }
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
@@ -170,6 +183,138 @@ std::vector<TileRanges> SlicedOps::rows(std::int32_t slice) const {
     }
   }
   return rows;
+}
+
+// Up to which row each tensor has been made before slice `slice`, without limits: what results up to some row need.
+// Where that lies before a result's first row, operands are only as far as they have to be by then.
+SlicedOps::Ends SlicedOps::ends(std::int32_t slice, std::int32_t warm_up) const {
+  constexpr std::int32_t kNothing = -(1 << 28);
+  Ends ends(tensors_.size());
+  for (auto& end : ends) end.fill(kNothing);
+  for (const auto* list : {&results_, &stored_, &outputs_}) {
+    for (const std::int32_t id : *list) {
+      for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
+        const tiled::Range whole = share_of(height(id), t, 0, 1);
+        const std::int32_t own = whole.end - whole.begin, done = slice - warm_up;
+        const std::int32_t end = done >= 0
+                                     ? whole.begin + static_cast<std::int32_t>(std::int64_t{own} * done / group_.slices)
+                                     : whole.begin + done * std::max(1, own / group_.slices);
+        std::int32_t& known = ends[static_cast<std::size_t>(id)][static_cast<std::size_t>(t)];
+        if (own > 0) known = std::max(known, end);
+      }
+    }
+  }
+  for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
+    for (const RowRead& read : op->reads) {
+      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
+      for (std::size_t t = 0; t < tiled::kTilesPerAxis; ++t) {
+        std::int32_t from = ends[static_cast<std::size_t>(result.id)][t];
+        if (from == kNothing) continue;
+        if (op->computes) from = std::min(from, result.height);
+        std::int32_t end = read.window.end(from - 1);
+        if (!read.sees_padding) end = std::min(end, read.height);
+        std::int32_t& known = ends[static_cast<std::size_t>(read.id)][t];
+        known = std::max(known, end);
+      }
+    }
+  }
+  return ends;
+}
+
+// As many slices as it takes until the first rows of results can be made without making much more than later slices do.
+std::int32_t SlicedOps::find_warm_up() const {
+  constexpr std::int32_t kMost = 16;
+  const Rows all = needed(0, group_.slices);
+  Ends last;
+  for (std::int32_t count = 0; count < kMost; ++count) {
+    const Ends now = ends(0, count);
+    bool is_done = true;
+    for (std::size_t id = 0; id < all.size(); ++id) {
+      for (std::size_t t = 0; t < all[id].size(); ++t) {
+        is_done = is_done && (all[id][t].is_empty() || now[id][t] <= all[id][t].begin);
+      }
+    }
+    if (is_done || now == last) return count;
+    last = now;
+  }
+  return kMost;
+}
+
+// What readers will need of each tensor from `slice` on, when it has been made up to `done`; `all` will be in the end.
+// A result that exists by itself is made from where it was left; another view of a tensor is read again like the
+// tensor.
+SlicedOps::Rows SlicedOps::still_needed(std::int32_t slice, const Ends& done, const Rows& all) const {
+  Rows rows(tensors_.size());
+  for (const auto* list : {&results_, &stored_, &outputs_}) {
+    for (const std::int32_t id : *list) {
+      const TileRanges first = share(id, slice), last = share(id, slice_count() - 1);
+      for (std::size_t t = 0; t < first.size(); ++t) {
+        rows[static_cast<std::size_t>(id)][t].include({first[t].begin, last[t].end});
+      }
+    }
+  }
+  for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
+    for (const RowRead& read : op->reads) {
+      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
+      const auto from = static_cast<std::size_t>(result.id), to = static_cast<std::size_t>(read.id);
+      for (std::size_t t = 0; t < rows[to].size(); ++t) {
+        const tiled::Range rest =
+            op->computes ? tiled::Range{done[from][t], all[from][t].end}.within(0, result.height) : rows[from][t];
+        rows[to][t].include(read.rows(rest));
+      }
+    }
+  }
+  return rows;
+}
+
+SliceRows SlicedOps::rows(std::int32_t slice) const {
+  SliceRows rows;
+  if (!group_.keeps_rows) {
+    rows.held = needed(slice, slice + 1);
+    rows.made = rows.held;
+  } else {
+    const Rows all = needed(0, group_.slices);
+    const auto within = [&](Ends ends, bool is_first) {
+      for (std::size_t id = 0; id < all.size(); ++id) {
+        for (std::size_t t = 0; t < all[id].size(); ++t) {
+          const tiled::Range& range = all[id][t];
+          ends[id][t] = is_first || range.is_empty() ? range.begin : std::clamp(ends[id][t], range.begin, range.end);
+        }
+      }
+      return ends;
+    };
+    const Ends before = within(ends(slice, warm_up_), slice == 0), after = within(ends(slice + 1, warm_up_), false);
+    rows.held = still_needed(slice, before, all);
+    rows.made.resize(tensors_.size());
+    for (std::size_t id = 0; id < tensors_.size(); ++id) {
+      for (std::size_t t = 0; t < all[id].size(); ++t) {
+        tiled::Range &made = rows.made[id][t], &held = rows.held[id][t];
+        made = {before[id][t], std::max(before[id][t], after[id][t])};
+        held = held.is_empty() ? made : tiled::Range{std::min(held.begin, made.begin), made.end};
+      }
+    }
+  }
+  for (std::size_t id = 0; id < tensors_.size(); ++id) {
+    for (tiled::Range& range : rows.made[id]) range = range.within(0, heights_[id]);
+  }
+  return rows;
+}
+
+bool SliceRows::is_empty() const {
+  return std::all_of(made.begin(), made.end(), [](const TileRanges& rows) {
+    return std::all_of(rows.begin(), rows.end(), [](const tiled::Range& range) { return range.is_empty(); });
+  });
+}
+
+TileRanges SliceRows::kept(std::int32_t id, std::int32_t height) const {
+  TileRanges kept = held[static_cast<std::size_t>(id)];
+  for (std::size_t t = 0; t < kept.size(); ++t) {
+    const tiled::Range& own = made[static_cast<std::size_t>(id)][t];
+    kept[t] = kept[t].within(0, height);
+    if (!own.is_empty()) kept[t].end = std::min(kept[t].end, own.begin);
+    if (kept[t].is_empty()) kept[t] = {};
+  }
+  return kept;
 }
 
 }  // namespace reef::lower

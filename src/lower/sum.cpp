@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// ADD and SUB of two tensors: a weighted sum, with weights in the ratio of the scales.
+// ADD, SUB and SQUARED_DIFFERENCE of two tensors: a weighted sum, with weights in the ratio of the scales; the squares
+// by a table.
 //
-// How it is known: ADD is what Google's compiler makes (docs/hardware/google_programs.md#add); no example of SUB of
-// computed tensors is known, it is made in the same way with a negative weight.
+// How it is known: ADD is what Google's compiler makes (docs/hardware/google_programs.md#add), and so are the numbers
+// of SQUARED_DIFFERENCE (docs/hardware/public_files.md#larger-files); no example of SUB of computed tensors is known,
+// it is made in the same way with a negative weight.
 #include <algorithm>
+#include <cmath>
 
 #include "ir/describe.h"
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "lower/pixel_numbers.h"
 #include "lower/sum.h"
 
 namespace reef::lower {
@@ -43,12 +47,7 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
     step.reads = {sum.a, sum.b};
   }
   // In the place of the operand that was computed last, as in Google's programs.
-  const bool is_wide = sum.wide_results != tiled::kNowhere;
-  if (is_wide) {
-    builder.program().narrow[static_cast<std::size_t>(sum.wide_results)].bytes =
-        2 * most_own_bytes(builder.tensor(sum.output));
-    step.narrow_used.push_back(sum.wide_results);
-  } else if (!builder.take_place(sum.output, std::max(sum.a, sum.b))) {
+  if (!builder.take_place(sum.output, std::max(sum.a, sum.b))) {
     builder.take_place(sum.output, std::min(sum.a, sum.b));
   }
   sum.words = builder.new_narrow(tiled::kSumWords * chip::kNarrowWordBytes);
@@ -69,43 +68,45 @@ Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t 
 }
 
 void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
-  std::vector<std::int32_t> writes = {sum.output};
-  if (sum.wide_results != tiled::kNowhere) writes.clear();
-  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, writes, finish_sum);
+  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
 }
 
-std::int64_t most_own_bytes(const TiledTensor& tensor) {
-  switch (tensor.spread) {
-    case tiled::Spread::kGrid:
-      return std::int64_t{tensor.rows.max_own()} * tensor.columns.max_own() * tensor.pixel_words() *
-             chip::kNarrowWordBytes;
-    case tiled::Spread::kVector:
-      return std::min(tensor.run, tensor.pixel_words() * chip::kNarrowWordBytes);
-    case tiled::Spread::kCopies:
-      return std::int64_t{tensor.height} * tensor.width * tensor.pixel_words() * chip::kNarrowWordBytes;
+Result<tiled::WeightedSum> weighted_sum(const ir::Operator& op, const TiledTensor& a, const TiledTensor& b,
+                                        const TiledTensor& out) {
+  REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(op));
+  const bool squares = op.type == "SQUARED_DIFFERENCE", minus = squares || op.type == "SUB";
+  // A square's table takes the difference itself.
+  const auto add = numeric::chip_add(a.scale, a.zero_point, b.scale, b.zero_point, squares ? 1.0f : out.scale);
+  const bool is_scale = out.scale > 0 && std::isfinite(out.scale);
+  if (!add || !is_scale) {
+    return unsupported("scales {}, {} and {} do not go together", a.scale, b.scale, out.scale);
   }
-  return 0;
-}
-
-Status lower_sum(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
-  if (with_constant) return ok_status();
-  REEF_ASSIGN_OR_RETURN(const Operands operands, spread_operands(builder, op));
-  Sum sum;
-  sum.a = operands.a;
-  sum.b = operands.b;
-  REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(builder.op(op)));
-  REEF_ASSIGN_OR_RETURN(sum.output, new_result(builder, op, sum.a));
-  const TiledTensor &a = builder.tensor(sum.a), &b = builder.tensor(sum.b), &out = builder.tensor(sum.output);
-  const auto add = numeric::chip_add(a.scale, a.zero_point, b.scale, b.zero_point, out.scale);
-  if (!add) return unsupported("scales {}, {} and {} cannot be added", a.scale, b.scale, out.scale);
-  const bool minus = builder.op(op).type == "SUB";
+  tiled::WeightedSum sum;
   sum.a_weight = add->a_weight;
   sum.b_weight = minus ? -add->b_weight : add->b_weight;
   sum.offset = -(sum.a_weight * a.zero_point + sum.b_weight * b.zero_point);
   sum.multiplier = add->multiplier;
   sum.output_zero = out.zero_point;
   sum.clamp = numeric::chip_clamp(out.scale, out.zero_point, activation);
+  if (squares) sum.function = numeric::chip_square(out.scale);
+  return sum;
+}
+
+// ADD, SUB, SQUARED_DIFFERENCE.
+Status lower_sum(Builder& builder, std::int32_t op) {
+  if (builder.op(op).type != "SQUARED_DIFFERENCE") {
+    REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
+    if (with_constant) return ok_status();
+  }
+  REEF_ASSIGN_OR_RETURN(const bool with_numbers, lower_with_pixel_numbers(builder, op));
+  if (with_numbers) return ok_status();
+  REEF_ASSIGN_OR_RETURN(const Operands operands, spread_operands(builder, op));
+  Sum sum;
+  sum.a = operands.a;
+  sum.b = operands.b;
+  REEF_ASSIGN_OR_RETURN(sum.output, new_result(builder, op, sum.a));
+  const TiledTensor &a = builder.tensor(sum.a), &b = builder.tensor(sum.b), &out = builder.tensor(sum.output);
+  REEF_ASSIGN_OR_RETURN(static_cast<tiled::WeightedSum&>(sum), weighted_sum(builder.op(op), a, b, out));
   add_sum_step(builder, op, sum);
   return ok_status();
 }

@@ -143,7 +143,7 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source, co
   vector.pitch = vector.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(vector.zero_point, chip_zero_point(from));
   vector.scale = from.quantization.scale[0];
-  if (builder.level() == tiled::Level::kBetter && readers.only_dense && readers.outputs > 0 &&
+  if (builder.level() != tiled::Level::kAsGoogle && readers.only_dense && readers.outputs > 0 &&
       vector.channels <= kMostCopied) {
     TiledTensor outputs;
     outputs.spread = tiled::Spread::kVector;

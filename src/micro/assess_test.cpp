@@ -299,7 +299,7 @@ TEST(MicroAssess, PosesAreDecodedByCoralsSdkAlone) {
   EXPECT_NE(room.reason.find("up to 170 for 5 people"), std::string::npos) << room.reason;
 }
 
-// What Coral's driver would do wrongly without a word.
+// Coral's driver would do these wrongly without an error.
 TEST(MicroAssess, EdgeTpuOperatorsThatCoralsSdkFeedsWrongly) {
   HandMade two;
   const std::int32_t a = two.tensor(DataType::kUInt8, {1, 4}), b = two.tensor(DataType::kUInt8, {1, 4});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the release of TFLite Micro in Coral's SDK (July 2022, with kernels of CMSIS-NN) does not take or computes
-// otherwise although the current one does not.
+// Rules for operators that the release of TFLite Micro in Coral's SDK (July 2022, with kernels of CMSIS-NN) refuses or
+// computes differently from the current one.
 #include <algorithm>
 
 #include <fmt/format.h>

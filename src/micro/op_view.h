@@ -27,7 +27,7 @@ class OpView {
   }
   const ir::Model& model() const { return model_; }
 
-  // Of the first operand; float32 where there is none.
+  // The type of the first operand; float32 where there is none.
   ir::DataType type() const { return input(0) == nullptr ? ir::DataType::kFloat32 : input(0)->type; }
 
  private:

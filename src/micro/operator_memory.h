@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kernel of TFLite Micro asks the arena for: its parameters, what it keeps between inferences, and scratch
-// memory that lives while it runs.
+// The arena memory of each kernel of TFLite Micro: its parameters, what it keeps between inferences, and scratch memory
+// that lives while it runs.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ const MicroOp* find_micro_op(std::string_view type);
 std::string operand_types(const ir::Subgraph& graph, const ir::Operator& op);
 // Whether all of `releases` ran the operator with such operands. How many stand in a row does not matter.
 bool accepts_types(std::string_view op, std::string_view types, Releases releases);
-// What they ran it with, for a message.
+// The types that these releases run the operator with, for a message.
 std::vector<std::string_view> types_of(std::string_view op, Releases releases);
 
 }  // namespace reef::micro

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TFLite Micro does not take although it has the operator and the types, and what it takes and computes otherwise
-// than TFLite.
+// Rules for operators that TFLite Micro refuses although it has the operator and the types, and for those that it
+// computes differently from TFLite.
 //
 // Every rule was seen broken: tests/micro/verdicts.tsv has what the runtime said to such models, and a test compares
 // all of its lines with these rules. "Computes otherwise" is a refusal, too: the model would run and give other numbers

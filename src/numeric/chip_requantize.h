@@ -21,7 +21,7 @@
 
 namespace reef::numeric {
 
-// What is fused behind an operator. The real range it allows.
+// The activation that is fused into an operator: the range of real numbers that it allows.
 enum class ChipActivation { kNone, kRelu, kRelu6, kReluN1To1 };
 
 // Bounds of the scaled sum, relative to the output zero point, before rounding.

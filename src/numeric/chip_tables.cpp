@@ -83,6 +83,13 @@ ChipFunction chip_tanh(float output_scale) {
   return {scaled(kTanh, kTanhUnits, output_scale), -6.874807f, 6.874807f, true};
 }
 
+ChipFunction chip_square(float output_scale) {
+  ChipFunction function{{}, -kInfinity, kInfinity};
+  function.table.breaks.fill(kInfinity);
+  for (auto& segment : function.table.segments) segment = {0, 0, 1.0f / output_scale, 0, 0};
+  return function;
+}
+
 ChipFunction chip_exp() { return {kExp, -13.038098f, 0.0f, false}; }
 
 ChipTable chip_root_table() { return kRoot; }

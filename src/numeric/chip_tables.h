@@ -31,6 +31,9 @@ ChipFunction chip_logistic(float output_scale);
 // Within 0.0003/128 of the function for an output scale of 1/128.
 ChipFunction chip_tanh(float output_scale);
 
+// x * x, by one polynomial: SQUARED_DIFFERENCE of Google's compiler (docs/hardware/public_files.md#larger-files).
+ChipFunction chip_square(float output_scale);
+
 // SOFTMAX. Numerators are kChipExpOne * e^x for x <= 0, always; the denominator is found through kChipRootOne /
 // sqrt(x), a table for [1, 4) that goes with chip_reciprocal_root().
 inline constexpr float kChipExpOne = 65535, kChipRootOne = 46340;

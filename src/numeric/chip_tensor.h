@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Edge TPU's tensor unit does with a sum before it is stored: THE definition, beside chip_requantize.h.
+// The Edge TPU's tensor unit on a sum before it is stored: THE definition, beside chip_requantize.h.
 //
 //   sum + constant + bias (saturated to int32) -> float32 -> * scale -> clamp -> [table] -> round half to even
 //   -> + zero point -> saturate to 8 or 16 bits

@@ -19,7 +19,7 @@
 
 namespace reef::numeric {
 
-// What the x86 conversion instruction gives: truncation, and INT32_MIN for NaN and whatever does not fit. TFLite leaves
+// Converts as the x86 instruction does: truncation, and INT32_MIN for NaN and whatever does not fit. TFLite leaves
 // these cases to the machine; its recorded results come from x86.
 template <typename Float>
 std::int32_t truncate_to_int32(Float x) {

@@ -28,7 +28,7 @@ TableFit fitted(const Case& c, const Function& function) {
   return fit_table(values, c.scale, c.zero_point, c.output_zero_point);
 }
 
-// What the chip computes is the rounded value of the function, or next to it where that lies halfway.
+// The chip's result is the rounded value of the function, or next to it where that lies halfway.
 template <typename Function>
 void expect_follows(const Function& function, double most) {
   for (const Case& c : kCases) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ARG_MAX and ARG_MIN share.
+// Code shared by ARG_MAX and ARG_MIN.
 #pragma once
 
 #include "ops/op_def.h"

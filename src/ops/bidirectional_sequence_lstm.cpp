@@ -16,7 +16,7 @@ namespace {
 using kernels::kLstmGates;
 
 constexpr int kInput = 0, kAuxInput = 39, kInputs = 48;
-// Of the LSTM running forwards and of the one running backwards.
+// Operands of the LSTM that runs forwards and of the one that runs backwards.
 constexpr LstmPositions kDirections[] = {
     {kInput,
      kAuxInput,

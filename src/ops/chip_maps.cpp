@@ -21,8 +21,17 @@ int passes_of(const OpContext& ctx) {
 
 }  // namespace
 
-Maps maps_of(const Tensor& tensor) {
+Maps token_maps(std::int64_t tokens) {
   constexpr std::int64_t kMostRows = 1024;  // that are tried
+  Maps maps;
+  for (std::int64_t rows = 2; rows * rows <= tokens && rows <= kMostRows; ++rows) {
+    if (tokens % rows == 0) maps.height = rows;
+  }
+  maps.width = tokens / maps.height;
+  return maps;
+}
+
+Maps maps_of(const Tensor& tensor) {
   const Shape& shape = tensor.shape;
   const int rank = shape.rank();
   Maps maps;
@@ -31,14 +40,10 @@ Maps maps_of(const Tensor& tensor) {
   if (rank > 2) maps.height = shape.last(2);
   if (rank > 3) maps.batch = shape.product(0, rank - 3);
   if (rank == 2) std::swap(maps.batch, maps.width);  // rows of a matrix are vectors
-  // Tokens: as square an image as they can be, as Reef's code has it.
   if (rank == 3) {
-    const std::int64_t pixels = maps.height * maps.width;
-    maps.height = 1;
-    for (std::int64_t rows = 2; rows * rows <= pixels && rows <= kMostRows; ++rows) {
-      if (pixels % rows == 0) maps.height = rows;
-    }
-    maps.width = pixels / maps.height;
+    const Maps tokens = token_maps(maps.height * maps.width);
+    maps.height = tokens.height;
+    maps.width = tokens.width;
   }
   return maps;
 }

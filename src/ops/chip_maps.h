@@ -21,7 +21,7 @@ struct Maps {
   double pixels() const {
     return static_cast<double>(batch) * static_cast<double>(height) * static_cast<double>(width);
   }
-  // Of the tile that has most of them.
+  // Pixels of the tile that has most of them.
   double pixels_per_tile() const {
     return static_cast<double>(batch) * divide_up(height, chip::kTileRows) * divide_up(width, chip::kTileColumns);
   }
@@ -39,6 +39,9 @@ struct Maps {
     return (height % chip::kTileRows != 0 ? 2 : 1) * (width % chip::kTileColumns != 0 ? 2 : 1);
   }
 };
+// Tokens as pixels: as square an image as they can be, as Reef's code has it.
+Maps token_maps(std::int64_t tokens);
+inline double tokens_of_busiest_tile(std::int64_t tokens) { return token_maps(tokens).pixels_per_tile(); }
 // The shape must be usable and have elements.
 Maps maps_of(const Tensor& tensor);
 

@@ -29,8 +29,8 @@ std::optional<std::vector<std::int64_t>> constant_integers(const OpContext& ctx,
 // Which dimensions of input 0 the axes in input 1 name; nullopt: not known, or some are out of range.
 std::optional<std::vector<bool>> named_axes(const OpContext& ctx);
 
-// Of a convolution's filter, which is input 1; 0 along a dimension in which it is one pixel long: there is nothing to
-// spread.
+// The dilation of a convolution's filter, which is input 1; 0 along a dimension in which the filter is one pixel long:
+// there is nothing to spread.
 struct Dilation {
   std::int64_t y = 1, x = 1;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes for an op to run on the Edge TPU, as data.
+// The conditions under which an op runs on the Edge TPU, as data.
 //
 // A rule is a predicate with the sentence that states it, what to do when it is broken, the runtime versions it holds
 // for and how it is known. The checker, its messages, Google's words in a compiler's log and docs/ops.md all come from
@@ -27,8 +27,8 @@ struct RuntimeRange {
 };
 inline constexpr RuntimeRange kAllRuntimes = {};
 inline constexpr RuntimeRange kUpTo12 = {kOldestRuntime, 12};
-// What Coral's table says of "12 and below". Files that Google's compilers 2.0.291256449 to 15.0 made, of which it says
-// 13, carry the number 12 and do contain such ops (dilated depthwise convolutions, for one).
+// Runtimes that Coral's table calls "12 and below". Files of Google's compilers 2.0.291256449 to 15.0, for which the
+// table says 13, carry the number 12 and do contain such ops (dilated depthwise convolutions, for one).
 inline constexpr RuntimeRange kUpTo11 = {kOldestRuntime, 11};
 inline constexpr RuntimeRange kFrom13 = {13, kNewestRuntime};
 
@@ -66,7 +66,7 @@ struct ChipRule {
   RuleSource source = RuleSource::kCoralDocs;
   std::string_view evidence = {};  // where exactly: "edgetpu#206", "maps at 82,944 elements, does not at 102,400"
   RuntimeRange runtimes = {};
-  std::string_view rewrite = {};  // the rewrite (rewrite/rewrites.def) that can mend it; empty: none
+  std::string_view rewrite = {};  // the rewrite (passes/passes.def) that can mend it; empty: none
 };
 
 // Which inputs of an op are parameters: weights, biases, axes, sizes. Bit i stands for input i.

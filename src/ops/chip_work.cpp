@@ -26,6 +26,21 @@ double bytes_of(const Tensor& tensor) {
 
 // --- Element by element
 
+// An image and one number for each of its pixels, both computed: the mean and the root of a normalization.
+bool combines_pixel_numbers(const OpContext& ctx) {
+  if (ctx.input_count() != 2 || !ctx.has_input(0) || !ctx.has_input(1)) return false;
+  const Tensor &a = ctx.input(0), &b = ctx.input(1), &out = ctx.output(0);
+  if (a.is_constant || b.is_constant || out.shape.rank() < 1 || out.shape.last() < 2) return false;
+  const Tensor& few = a.elements() < b.elements() ? a : b;
+  return few.shape.rank() > 0 && few.shape.last() == 1 && few.elements() * out.shape.last() == out.elements();
+}
+// A step for 64 channels, so that writing the results takes longest; lines of parameters are made while it is done, but
+// for the first row of pixels. Reef's own code, simulated.
+ChipWork pixel_numbers_work(const OpContext& ctx) {
+  constexpr double kGap = 100;
+  return work_of(ctx, maps_of(ctx.output(0)).words_per_tile(), kGap, {70, 35});
+}
+
 // Two computed operands take four steps; a constant per channel becomes a scale or bias, which is sent anew every time.
 ChipWork binary_work(const OpContext& ctx) {
   if (table_function(ctx.op())) return elements_work(ctx, 1, kTableRows);  // SiLU
@@ -37,13 +52,16 @@ ChipWork binary_work(const OpContext& ctx) {
     work.move_cycles += ring_cycles(static_cast<double>(work.always_streamed_bytes));
     return work;
   }
-  // One number for each pixel (the mean and the root of a normalization) is repeated first.
+  if (combines_pixel_numbers(ctx)) return pixel_numbers_work(ctx);
+  // What has fewer elements otherwise is repeated first.
   const bool repeats = ctx.input_count() == 2 && ctx.has_input(0) && ctx.has_input(1) &&
                        ctx.input(0).elements() != ctx.input(1).elements();
   return elements_work(ctx, repeats ? 6 : 4, kElementRows);
 }
-// In 16 bits, one product at a step, then four of them to a word: Reef's own code, simulated.
-ChipWork squared_difference_work(const OpContext& ctx) { return elements_work(ctx, 14, {200, 50}); }
+// A difference whose square comes by a table.
+ChipWork squared_difference_work(const OpContext& ctx) {
+  return combines_pixel_numbers(ctx) ? pixel_numbers_work(ctx) : elements_work(ctx, 4, kElementRows);
+}
 // The difference, its positive part, and the sum: no file shows the time of one; assumed.
 ChipWork maximum_work(const OpContext& ctx) { return elements_work(ctx, 9, {200, 50}); }
 ChipWork prelu_work(const OpContext& ctx) { return elements_work(ctx, 6, {200, 50}); }
@@ -96,10 +114,16 @@ ChipWork max_pool_work(const OpContext& ctx) {
 ChipWork reduce_work(const OpContext& ctx) {
   if (maps_of(ctx.output(0)).is_vector()) return whole_map_work(ctx);
   const Maps in = maps_of(ctx.input(0)), out = maps_of(ctx.output(0));
-  // Over channels alone each pixel stays in its tile: a layer with weights of one. Reef's own code, simulated.
-  constexpr double kGap = 400;
-  if (out.channels == 1 && in.pixels() == out.pixels()) return work_of(ctx, in.words_per_tile(), kGap, {120, 30});
+  // Over channels alone each pixel stays in its tile. Reef's own code, simulated.
+  if (out.channels == 1 && in.pixels() == out.pixels()) return work_of(ctx, in.words_per_tile(), kVectorGap, {40, 17});
   return work_of(ctx, in.words_per_tile(), gather_cycles(in), {200, 50});  // other axes: assumed
+}
+
+// Rows of scores that the tile with most of them has: [heads, tokens, keys], of which each token's lie in one tile.
+// Maps with fewer channels than rows are pictures of classes, not scores.
+double rows_of_busiest_tile(const Maps& scores) {
+  if (scores.channels < scores.height) return scores.pixels_per_tile();
+  return static_cast<double>(scores.batch * scores.height) * tokens_of_busiest_tile(scores.width);
 }
 
 // Maximum, exponentials, their sum and its inverse, on vectors. A number of classes that is no multiple of 4 needs
@@ -111,10 +135,9 @@ ChipWork softmax_work(const OpContext& ctx) {
   const Maps out = maps_of(ctx.output(0));
   const double vectors = out.pixels();
   // Of many rows (attention) each tile has some, all steps for one after the other: Reef's own code, simulated.
-  constexpr double kFewRows = 16, kCyclesOfWord = 12, kCyclesOfRow = 40, kGap = 1500;
+  constexpr double kFewRows = 16, kCyclesOfWord = 9.2, kGap = 40;
   if (vectors >= kFewRows) {
-    const double rows = divide_up(static_cast<std::int64_t>(vectors), chip::kTiles);
-    ChipWork work = work_of(ctx, rows * (out.words() * kCyclesOfWord + kCyclesOfRow), kGap, {0, 0});
+    ChipWork work = work_of(ctx, rows_of_busiest_tile(out) * out.words() * kCyclesOfWord, kGap, {0, 0});
     work.instruction_bytes = row_bytes(kRows);
     return work;
   }
@@ -214,8 +237,15 @@ constexpr auto kWork = std::to_array<WorkOf>({
     {"RELU6", table_work},
     {"RELU_N1_TO_1", table_work},
     {"RSQRT", table_work},
-    {"EXP", table_work},
     {"GELU", table_work},
+    {"HARD_SWISH", table_work},
+    {"ELU", table_work},
+    {"EXP", table_work},
+    {"LOG", table_work},
+    {"SQRT", table_work},
+    {"ABS", table_work},
+    {"RELU_0_TO_1", table_work},
+    {"LEAKY_RELU", table_work},
     {"QUANTIZE", table_work},
 });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one execution of an op costs the Edge TPU, from shapes alone. All figures are estimates.
+// The cost of one execution of an op on the Edge TPU, from shapes alone. All figures are estimates.
 //
 // A step of a tensor unit takes a cycle; how many steps an op takes on the busiest tile follows from how Google's
 // compiler maps it: maps are cut over the 4 x 4 tiles, vectors into runs of 64 values, convolutions compute 64 channels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED share: sizes from attributes, checks of weights
+// Shared by CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED: sizes from attributes, checks of weights
 // and bias with the scaling that follows from them, and the last step of each kind of kernel.
 #pragma once
 

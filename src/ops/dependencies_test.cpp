@@ -86,7 +86,7 @@ TEST(Dependencies, OperatorsOnDifferentVariablesDoNot) {
   EXPECT_EQ(graph.predecessors(), (std::vector<Numbers>{{}, {}, {0}, {1}, {0, 2}, {}}));
 }
 
-// What a handle from outside or a loop's body touches cannot be told.
+// Which variables a handle from outside or a loop's body touches is unknown.
 TEST(Dependencies, UnknownVariablesKeepTheirPlaceAmongAll) {
   Graph graph(7, {0, 2}, {3, 4, 5, 6});
   graph.handle(1, "", "a");

@@ -64,7 +64,7 @@ FromTensor<Weights16> widened(const Tensor& weights, std::int32_t zero_point) {
   });
 }
 
-// What an output element costs: its products take about four times as long as those of dense convolutions.
+// The cost of an output element: its products take about four times as long as those of dense convolutions.
 double products_per_output(const ConvShape& s) { return 4.0 * static_cast<double>(s.taps()); }
 
 template <typename In, typename Sink>
@@ -163,7 +163,7 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx, const ConvShape& s, const I
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
   if constexpr (sizeof(T) == 1) {
-    // Of one input channel it is a convolution like any other.
+    // With one input channel it is a convolution like any other.
     if (s.input_channels == 1 && s.output_channels > 1 && kernels::has_byte_panels() &&
         kernels::suits_byte_scaling(requantizer)) {
       return byte_panels_kernel<T>(

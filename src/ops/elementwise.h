@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the binary element-wise ops share: shape inference, the loop over broadcast operands, choice of the element
+// Shared by the binary element-wise ops: shape inference, the loop over broadcast operands, choice of the element
 // type.
 //
 // An op supplies a function object of two elements; binary_kernel<T>(ctx, f) makes the kernel that applies it to every

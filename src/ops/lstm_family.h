@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM share: where their many operands are, the
+// Shared by LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM: where their many operands are, the
 // checks on them, and the kernels that run a cell over a sequence.
 #pragma once
 
@@ -23,7 +23,7 @@ struct LstmPositions {
   int output_state, cell_state;
 };
 
-// Of LSTM (full kernel) and UNIDIRECTIONAL_SEQUENCE_LSTM.
+// Operands of LSTM (full kernel) and UNIDIRECTIONAL_SEQUENCE_LSTM.
 inline constexpr LstmPositions kFullLstm = {
     0,  -1, {{1, -1, 5, 9, 12, 20}, {2, -1, 6, 10, 13, 21}, {3, -1, 7, -1, 14, 22}, {4, -1, 8, 11, 15, 23}}, 16, 17,
     18, 19};

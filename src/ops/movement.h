@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ops that only move elements share: reading their integer operands, checking types, describing copies.
+// Shared by the ops that only move elements: reading their integer operands, checking types, describing copies.
 //
 // These ops take any element type that occupies whole bytes: the bytes are moved and never looked at, so quantization
 // plays no part (TFLite takes for granted that input and output are quantized alike, and so do we). Each op computes

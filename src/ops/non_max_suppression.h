@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NON_MAX_SUPPRESSION_V4 and _V5 share: shapes and the search, as TFLite's reference kernels do it.
+// Shared by NON_MAX_SUPPRESSION_V4 and _V5: shapes and the search, as TFLite's reference kernels do it.
 #pragma once
 
 #include "base/status.h"

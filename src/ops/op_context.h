@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op sees of the model around it, in each of three phases:
+// An op's view of the model around it, in each of three phases:
 //   infer    input types and shapes (and values, where already known) -> output shapes
 //   prepare  everything but the values: check once, precompute once, return the kernel
 //   run      values in, values out
@@ -76,7 +76,7 @@ enum class FloatSums {
               // sum, and on another kind of CPU other bits
 };
 
-// What lives beside the graph while it runs. Implemented by the interpreter.
+// State that lives beside the graph while it runs. Implemented by the interpreter.
 class Environment {
  public:
   virtual ~Environment() = default;
@@ -192,7 +192,7 @@ class RunContext : public OpContext {
   std::span<std::byte> scratch_;
 };
 
-// What prepare returns: everything checked and precomputed, called once per invocation.
+// The result of prepare: everything is checked and precomputed. It is called once per invocation.
 using Kernel = std::function<Status(RunContext&)>;
 
 }  // namespace reef::ops

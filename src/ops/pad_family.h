@@ -14,7 +14,7 @@ namespace reef::ops {
 
 using PadElement = std::array<std::byte, 16>;  // an element of any type; as many bytes count as it has
 
-// What stands for zero in the output's quantization. Integers without quantization are plain numbers.
+// The element that stands for zero in the output's quantization. Integers without quantization are plain numbers.
 Result<PadElement> zero_element(const Tensor& input, const Tensor& output);
 
 // The checked values of input 1: [2 * d] elements are put before dimension d, [2 * d + 1] behind it. The input has at

@@ -47,7 +47,7 @@ inline TwoWayParts two_way_parts(std::int64_t threads, std::int64_t rows, double
   return {of_rows, std::min((all + of_rows - 1) / of_rows, columns)};
 }
 
-// Of a convolution with packed weights (kernels/matmul/*_panels.h): by pixels, then by panels.
+// The blocks of a convolution with packed weights (kernels/matmul/*_panels.h): by pixels, then by panels.
 struct PanelBlocks {
   std::int64_t pixel_blocks = 0, panel_blocks = 0;  // per group
   std::int64_t pixel_step = 1;                      // pixels a kernel likes to have together

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D share: attributes, shapes, limits of the fused activation.
+// Shared by AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D: attributes, shapes, limits of the fused activation.
 #pragma once
 
 #include "kernels/pool/pool.h"

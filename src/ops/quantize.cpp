@@ -20,7 +20,7 @@ namespace reef::ops {
 namespace {
 
 constexpr std::string_view kTypes[] = {"float32 to int8, uint8, int16 (per tensor or per channel)", "float32 to int4",
-                                       "int8, uint8 to int8, uint8", "int16 to int8, int16, int32",
+                                       "int8, uint8 to int8, uint8, int16", "int16 to int8, int16, int32",
                                        "int32 to int8, int16"};
 
 std::int32_t quantized(float x, QuantParams q) {
@@ -78,9 +78,9 @@ Result<Kernel> requantize_to(const OpContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
     case DataType::kInt8:
-      return requantize_to<std::int8_t, std::int8_t, std::uint8_t>(ctx);
+      return requantize_to<std::int8_t, std::int8_t, std::uint8_t, std::int16_t>(ctx);
     case DataType::kUInt8:
-      return requantize_to<std::uint8_t, std::int8_t, std::uint8_t>(ctx);
+      return requantize_to<std::uint8_t, std::int8_t, std::uint8_t, std::int16_t>(ctx);
     case DataType::kInt16:
       return requantize_to<std::int16_t, std::int8_t, std::int16_t, std::int32_t>(ctx);
     case DataType::kInt32:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MEAN, SUM and the REDUCE_ ops share: axes, shapes, checks and the loop around a combiner.
+// Shared by MEAN, SUM and the REDUCE_ ops: axes, shapes, checks and the loop around a combiner.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR share: attributes and shapes.
+// Shared by RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: attributes and shapes.
 #pragma once
 
 #include "kernels/resize/resize.h"

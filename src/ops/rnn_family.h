@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RNN and UNIDIRECTIONAL_SEQUENCE_RNN share. See kernels/recurrent/rnn.h for the arithmetic.
+// Code shared by RNN and UNIDIRECTIONAL_SEQUENCE_RNN. See kernels/recurrent/rnn.h for the arithmetic.
 #pragma once
 
 #include "base/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SELECT and SELECT_V2 share: copying elements of one of two inputs as a condition says.
+// Shared by SELECT and SELECT_V2: copying elements of one of two inputs as a condition says.
 #pragma once
 
 #include "base/status.h"

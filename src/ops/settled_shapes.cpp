@@ -67,7 +67,7 @@ class Settler {
         infer_shapes(model_, subgraph_, op, [&](std::int32_t id) { return ir::is_constant(model_, tensor(id)); });
     if (shapes.ok()) return compare(index, *shapes);
     if (shapes.status().code() == StatusCode::kDeferred) return leave_open(op);
-    // What nobody here can infer is as the file declares it; the CPU runtime checks it while running.
+    // Shapes that cannot be inferred here are as the file declares them; the CPU runtime checks them while running.
     if (shapes.status().code() != StatusCode::kUnsupported) refuse(index, shapes.status());
   }
 

@@ -68,7 +68,7 @@ Result<Entries> read_entries(const OpContext& ctx) {
   return entries;
 }
 
-// What is taken of one input dimension.
+// The elements that are taken along one input dimension.
 struct AxisSlice {
   std::int64_t start = 0;
   std::int64_t count = 0;

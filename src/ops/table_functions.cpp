@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/table_functions.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 namespace reef::ops {
@@ -14,6 +17,28 @@ double gelu_by_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 double silu(double x) { return x / (1 + std::exp(-x)); }
+double hard_swish(double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }
+double elu(double x) { return x < 0 ? std::expm1(x) : x; }
+// TFLite's 8-bit LOG gives the lowest output for what has no logarithm, and its SQRT refuses negative numbers.
+double logarithm(double x) { return x > 0 ? std::log(x) : -std::numeric_limits<double>::infinity(); }
+double root(double x) { return std::sqrt(std::max(x, 0.0)); }
+double magnitude(double x) { return std::fabs(x); }
+double exponential(double x) { return std::exp(x); }
+double zero_to_one(double x) { return std::clamp(x, 0.0, 1.0); }
+
+struct UnaryFunction {
+  std::string_view op;
+  double (*function)(double);
+};
+constexpr auto kUnaryFunctions = std::to_array<UnaryFunction>({
+    {"HARD_SWISH", hard_swish},
+    {"ELU", elu},
+    {"EXP", exponential},
+    {"LOG", logarithm},
+    {"SQRT", root},
+    {"ABS", magnitude},
+    {"RELU_0_TO_1", zero_to_one},
+});
 
 std::int64_t silu_operand(const ir::Operator& op) {
   return op.type == "MUL" ? op.attributes.get_int(kSiluOperand, -1) : -1;
@@ -29,31 +54,49 @@ numeric::CodeValues values_of(const std::function<double(double)>& function, con
   for (int code = 0; code < 256; ++code) {
     const double value =
         function(static_cast<double>(in.scale) * (code - in.zero_point)) / static_cast<double>(out.scale);
-    values[static_cast<std::size_t>(code)] = std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+    values[static_cast<std::size_t>(code)] = value;
   }
   return values;
 }
 
 }  // namespace
 
-std::function<double(double)> table_function(const ir::Operator& op) {
+std::function<double(double)> unary_function(const ir::Operator& op) {
   if (op.is_custom()) return nullptr;
   if (op.type == "GELU") return op.attributes.get_bool("approximate") ? gelu_by_tanh : gelu;
+  if (op.type == "LEAKY_RELU") {
+    const double alpha = op.attributes.get_float("alpha");
+    return [alpha](double x) { return x > 0 ? x : alpha * x; };
+  }
+  const auto* known = std::find_if(kUnaryFunctions.begin(), kUnaryFunctions.end(),
+                                   [&](const UnaryFunction& row) { return row.op == op.type; });
+  return known == kUnaryFunctions.end() ? nullptr : known->function;
+}
+
+std::function<double(double)> table_function(const ir::Operator& op) {
+  if (op.is_custom()) return nullptr;
+  if (op.type == "GELU" || op.attributes.get_bool(kByTable)) return unary_function(op);
   if (silu_operand(op) >= 0) return silu;
   if (const double numerator = numerator_of(op); numerator != 0) {
-    return [numerator](double x) { return numerator / x; };  // where x is 0, any number will do
+    constexpr double kAnyNumber = std::numeric_limits<double>::quiet_NaN();
+    return [numerator](double x) { return x == 0 ? kAnyNumber : numerator / x; };
   }
   return nullptr;
+}
+
+int first_runtime(const OpDef& definition, const ir::Operator& op) {
+  if (definition.chip.first_runtime != 0) return definition.chip.first_runtime;
+  return table_function(op) ? kOldestRuntime : 0;
 }
 
 std::size_t table_operand(const ir::Operator& op) { return silu_operand(op) == 1 || numerator_of(op) != 0 ? 1 : 0; }
 
 // Checks come in thousands, of the same few operators: what was found last is kept, by thread, so that nothing locks.
 numeric::TableFit table_fit(const ir::Operator& op, const ChipAffine& in, const ChipAffine& out) {
-  using Key = std::tuple<std::string, bool, double, ChipAffine, ChipAffine>;
+  using Key = std::tuple<std::string, bool, double, double, ChipAffine, ChipAffine>;
   constexpr std::size_t kMostKept = 256;
   thread_local std::map<Key, numeric::TableFit> kept;
-  Key key{op.type, op.attributes.get_bool("approximate"), numerator_of(op), in, out};
+  Key key{op.type, op.attributes.get_bool("approximate"), op.attributes.get_float("alpha"), numerator_of(op), in, out};
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
   const auto function = table_function(op);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one variable that the Edge TPU computes by an activation table of Reef's own making
-// (numeric/table_fit.h), in one pass: GELU, SiLU, a number divided by x. Code generator, rewrites and chip reference
-// take the table from here, so that they speak of the same numbers.
+// (numeric/table_fit.h), in one pass: GELU, SiLU, a number divided by x, and the unary operators of unary_function()
+// that a rewrite has marked. Code generator, rewrites and chip reference take the table from here, so that they speak
+// of the same numbers.
 //
 // LOGISTIC, TANH and RSQRT are not among them: Google's compilers have tables for these.
 #pragma once
@@ -10,11 +11,24 @@
 
 #include "ir/model.h"
 #include "numeric/table_fit.h"
+#include "ops/op_def.h"
 
 namespace reef::ops {
 
+// The function of real numbers that a unary operator is, whether or not the chip gets it by a table; null: it is not
+// listed (table_functions.cpp).
+std::function<double(double)> unary_function(const ir::Operator& op);
+
 // The function of real numbers that an operator is, if the chip has it by such a table; null: it is none.
 std::function<double(double)> table_function(const ir::Operator& op);
+
+// The attribute of a unary operator that the chip computes by a table: true. Google's compilers leave these operators
+// on the CPU, and for some scales a table does not come near enough, so rewrites set it where all 256 values were
+// tried. It is never in files.
+inline constexpr char kByTable[] = "reef_by_table";
+
+// The first runtime version that runs the operator, by its definition or by a table; 0: none does.
+int first_runtime(const OpDef& definition, const ir::Operator& op);
 
 // The attribute of a MUL that is a SiLU: the operand, 0 or 1, that is x where the other is LOGISTIC of x. It is set by
 // the rewrite `one-pass` and never in files. Such a MUL is computed from x alone.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TOPK_V2: the k largest elements of every row (the last dimension) in falling order, and where they were.
 //
-// Of equal elements the earlier comes first. NaN counts as smaller than everything; TFLite's order is not defined then.
+// The earlier of equal elements comes first. NaN counts as smaller than everything; TFLite's order is not defined then.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>

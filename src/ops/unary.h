@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops that map one tensor to another of the same shape, element by element, have in common.
+// Shared by ops that map one tensor to another of the same shape, element by element.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions and matrix products share: weights of any integer type made ready for the kernels, biases, and the
+// Shared by convolutions and matrix products: weights of any integer type made ready for the kernels, biases, and the
 // scaling of their sums.
 #pragma once
 

@@ -16,6 +16,7 @@
 #include "ops/own_code.h"
 #include "ops/registry.h"
 #include "ops/static_ops.h"
+#include "ops/table_functions.h"
 #include "partition/dynamic_shapes.h"
 #include "partition/model_rules.h"
 
@@ -82,7 +83,7 @@ class Checker {
     ops::OpContext context;
     OpVerdict verdict;
 
-    bool runs_on_chip() const { return definition != nullptr && definition->chip.first_runtime > 0; }
+    bool runs_on_chip() const { return definition != nullptr && ops::first_runtime(*definition, context.op()) > 0; }
     bool is_parameter(int input) const {
       return definition != nullptr && input < 32 && (definition->chip.parameters >> input & 1u) != 0;
     }
@@ -169,14 +170,15 @@ class Checker {
       op.add(ModelRule::kControlFlow, fmt::format("{} runs another subgraph", node.type), known->chip.instead);
       return false;
     }
-    if (known->chip.first_runtime == 0) {
+    const int first_runtime = ops::first_runtime(*known, node);
+    if (first_runtime == 0) {
       op.add(ModelRule::kSupportedOp, fmt::format("{} runs on the CPU only", node.type), known->chip.instead,
              known->chip.rewrite);
       return false;
     }
-    if (options_.runtime < known->chip.first_runtime) {
-      op.add(ModelRule::kRuntime, fmt::format("{} needs runtime {}, and {} is compiled for", node.type,
-                                              known->chip.first_runtime, options_.runtime));
+    if (options_.runtime < first_runtime) {
+      op.add(ModelRule::kRuntime,
+             fmt::format("{} needs runtime {}, and {} is compiled for", node.type, first_runtime, options_.runtime));
     }
     return check_operands(op, *known);
   }

@@ -5,6 +5,7 @@
 
 #include "ops/static_ops.h"
 #include "partition/cpu_cost.h"
+#include "partition/free_moves.h"
 
 namespace reef::partition {
 namespace {
@@ -18,6 +19,8 @@ constexpr double kMapOutputRows = 145, kVectorOutputRows = 55, kRowsPerVectorOut
 constexpr std::int64_t kMapScratchLines = 36, kVectorScratchLines = 8, kPartScratchLines = 150;
 // Parameters wait in a FIFO: so many can be sent ahead of their use.
 constexpr double kAheadBytes = double{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes;
+// Of a program, that the chip's instruction memory holds at a time.
+constexpr std::int64_t kPieceBytes = std::int64_t{chip::kInstructionChunkRows} * chip::kInstructionRowBytes;
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -53,11 +56,13 @@ CostModel::CostModel(const ir::Model& model, const CostOptions& options) : optio
   if (model.subgraphs.empty()) return;
   const ops::StaticOps ops(model);
   const HostCpu& host = host_cpu(options_.link->name);
+  const std::vector<bool> is_free = moves_of_attention(model);
   for (std::int32_t i = 0; i < ops.count(); ++i) {
     const ops::OpContext context = ops.context(i);
     OpCost cost;
     cost.cpu = cpu_microseconds(context, host);
-    const ops::ChipWork work = ops.definition(i) != nullptr ? ops::chip_work(context) : ops::ChipWork{};
+    const bool has_work = ops.definition(i) != nullptr && !is_free[static_cast<std::size_t>(i)];
+    const ops::ChipWork work = has_work ? ops::chip_work(context) : ops::ChipWork{};
     cost.chip = (work.tensor_cycles + work.move_cycles) / options_.clock_hz * kMicrosecondsPerSecond;
     cost.parameter_bytes = work.parameter_bytes + work.always_streamed_bytes;
     cost.instruction_bytes = work.instruction_bytes;
@@ -130,8 +135,11 @@ PartCost CostModel::part(std::span<const std::int32_t> ops, std::span<const std:
     cost.streaming += waiting;
     ahead = std::min(in_us(kAheadBytes), ahead + one.chip + waiting - sending);
   }
-  cost.transfer = options_.link->overhead_us + in_us(static_cast<double>(cost.input_bytes + cost.instruction_bytes)) +
-                  out_us(static_cast<double>(cost.output_bytes));
+  // The chip starts when the first piece of the program is there; the others come while it computes.
+  const std::int64_t first_piece = std::min(cost.instruction_bytes, kPieceBytes);
+  const double later_pieces = in_us(static_cast<double>(cost.instruction_bytes - first_piece));
+  cost.transfer = options_.link->overhead_us + in_us(static_cast<double>(cost.input_bytes + first_piece)) +
+                  std::max(0.0, later_pieces - cost.compute) + out_us(static_cast<double>(cost.output_bytes));
   return cost;
 }
 

@@ -7,16 +7,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/budget.h"
 #include "base/status.h"
 #include "data/sample_source.h"
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/run_samples.h"
 #include "ir/model.h"
 #include "quantize/statistics.h"
 
@@ -30,27 +28,12 @@ struct Calibration {
   std::int64_t repeated_samples = 0;  // inputs that equal those of the sample before, to the bit
 };
 
-struct RunOptions {
-  int threads = 1;
-  std::function<void(std::int64_t done, std::int64_t total)> progress;  // called by one thread at a time
-  Budget budget = {};
-};
+using cpu::run_samples;
+using cpu::RunOptions;
+using cpu::SampleHooks;
 
 // `model` must be verified. `samples`: numbers of the source's.
 Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
                               std::span<const std::int64_t> samples, const RunOptions& options);
-
-struct SampleHooks {
-  // Each worker's interpreter gets this as its after_op. May be empty.
-  std::function<std::function<Status(const cpu::OpRun&)>(int worker)> observer;
-  // The inputs hold the sample; nothing has run yet. Called by the worker. May be empty.
-  std::function<void(int worker, const cpu::Interpreter& interpreter)> inputs_ready;
-  // The outputs are there. Called in the order of samples, by one thread at a time.
-  std::function<Status(std::int64_t position, int worker, const cpu::Interpreter& interpreter)> use;
-};
-
-// Runs the model on each of `samples`, on options.threads threads.
-Status run_samples(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
-                   std::span<const std::int64_t> samples, const RunOptions& options, const SampleHooks& hooks);
 
 }  // namespace reef::quantize

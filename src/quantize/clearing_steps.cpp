@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "graph/appender.h"
 #include "ir/describe.h"
 #include "quantize/graph_constants.h"
 #include "quantize/integer_lstm.h"
-#include "quantize/new_ops.h"
 
 namespace reef::quantize {
 namespace {
@@ -121,7 +121,7 @@ class Remover {
 
   // Returns what the operator computes now.
   std::int32_t add_without(const Form& form, ir::Operator lstm) {
-    NewOps make(model_);
+    graph::Appender make(model_);
     const std::int32_t all = lstm.outputs[0];
     for (std::size_t gate = 0; gate < kLstmGateCount; ++gate) {
       std::int32_t& weights = lstm.inputs[kLstmWeights + gate];
@@ -132,13 +132,14 @@ class Remover {
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (i % width != width - 1) kept.push_back(values[i]);
       }
-      weights = make.constant(before.name, ir::Shape{before.shape[0], before.shape[1] - 1}, DataType::kFloat32, kept);
+      weights =
+          make.add_constant(before.name, ir::Shape{before.shape[0], before.shape[1] - 1}, DataType::kFloat32, kept);
     }
     ir::Shape shape = tensor(all).shape;
     shape[0] -= form.steps;
     // Users know the LSTM by the name of its result.
     const std::string name = name_of(model_, all);
-    const std::int32_t steps = make.tensor(name, shape);
+    const std::int32_t steps = make.add_tensor(name, shape);
     graph_.tensors[static_cast<std::size_t>(all)].name = name + std::string(kPaddedName);
     lstm.inputs[kLstmInput] = form.x;
     lstm.outputs = {steps};
@@ -176,7 +177,7 @@ class Restorer {
         op.outputs = {padding != before.end() ? padding->outputs[0] : with_more_steps(steps, found->second)};
         const std::int32_t all = op.outputs[0];
         REEF_RETURN_IF_ERROR(add_with(std::move(op), found->second));
-        if (padding == before.end()) NewOps(model_).drop_first(all, steps, name_of(model_, steps) + "/first");
+        if (padding == before.end()) graph::Appender(model_).drop_first(all, steps, name_of(model_, steps) + "/first");
       } else if (!is_padding) {
         graph_.operators.push_back(std::move(op));
       }
@@ -191,7 +192,7 @@ class Restorer {
     const ir::Tensor like = tensor(t);
     ir::Shape shape = like.shape;
     shape[0] += more;
-    return NewOps(model_).tensor(like.name + "/all", shape, like.type, like.quantization);
+    return graph::Appender(model_).add_tensor(like.name + "/all", shape, like.type, like.quantization);
   }
 
   Status add_with(ir::Operator lstm, std::int32_t steps) {
@@ -211,8 +212,8 @@ class Restorer {
       wide.insert(wide.end(), begin, begin + width);
       wide.insert(wide.end(), static_cast<std::size_t>(more), value);
     }
-    weights = NewOps(model_).constant(before.name, ir::Shape{before.shape[0], width + more}, before.type, wide,
-                                      before.quantization);
+    weights = graph::Appender(model_).add_constant(before.name, ir::Shape{before.shape[0], width + more}, before.type,
+                                                   wide, before.quantization);
   }
 
   void add_float(ir::Operator lstm, std::int32_t steps) {
@@ -233,16 +234,14 @@ class Restorer {
     for (std::size_t i = static_cast<std::size_t>(width) - 1; i < first.size(); i += static_cast<std::size_t>(width)) {
       first[i] = static_cast<float>(kShutAgain) / weakest;
     }
-    NewOps make(model_);
+    graph::Appender make(model_);
     const std::string name = name_of(model_, lstm.outputs[0]);
     const std::int32_t clearing =
-        make.constant(name + "/clearing", ir::Shape{steps, batch, width}, DataType::kFloat32, first);
-    const std::int32_t wider = make.tensor(name + "/wider", ir::Shape{shape[0], batch, width});
-    const std::int32_t joined = make.tensor(name + "/joined", ir::Shape{shape[0] + steps, batch, width});
+        make.add_constant(name + "/clearing", ir::Shape{steps, batch, width}, DataType::kFloat32, first);
+    const std::int32_t wider = make.add_tensor(name + "/wider", ir::Shape{shape[0], batch, width});
+    const std::int32_t joined = make.add_tensor(name + "/joined", ir::Shape{shape[0] + steps, batch, width});
     make.pad(x, wider, {0, 0, 0, 0, 0, 1}, name + "/padding");
-    ir::Operator& concat = make.op("CONCATENATION", "ConcatenationOptions", {clearing, wider}, joined);
-    concat.attributes.set("axis", std::int64_t{0});
-    concat.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+    make.concatenation({clearing, wider}, 0, joined);
     lstm.inputs[kLstmInput] = joined;
     graph_.operators.push_back(std::move(lstm));
   }
@@ -294,7 +293,8 @@ class Restorer {
       const ir::Tensor before = tensor(bias);
       std::vector<std::int32_t> lower = int_values<std::int32_t>(model_, before);
       for (std::int32_t& each : lower) each -= features * value * weight;
-      bias = NewOps(model_).constant(before.name, before.shape, DataType::kInt32, lower, before.quantization);
+      bias =
+          graph::Appender(model_).add_constant(before.name, before.shape, DataType::kInt32, lower, before.quantization);
     }
     lstm.inputs[kLstmInput] =
         with_features(lstm.inputs[kLstmInput], name_of(model_, lstm.outputs[0]), features, value, steps);
@@ -317,21 +317,21 @@ class Restorer {
     product.scale.assign(static_cast<std::size_t>(wide), quantization.scale[0] / kOne);
     one.zero_point.assign(static_cast<std::size_t>(wide), 0);
     product.zero_point = one.zero_point;
-    NewOps make(model_);
+    graph::Appender make(model_);
     const auto activation = [&](std::string_view what, ir::Shape of) {
-      return make.tensor(name + std::string(what), std::move(of), DataType::kInt8, quantization);
+      return make.add_tensor(name + std::string(what), std::move(of), DataType::kInt8, quantization);
     };
     const std::int32_t grid = activation("/grid", ir::Shape{1, time, batch, width});
     const std::int32_t wider = activation("/wider", ir::Shape{1, time, batch, wide});
     const std::int32_t longer = activation("/longer", ir::Shape{1, steps + time, batch, wide});
     const std::int32_t result = activation("/joined", ir::Shape{steps + time, batch, wide});
     const std::int32_t filter =
-        make.constant(name + "/identity", ir::Shape{wide, 1, 1, width}, DataType::kInt8, identity, one);
-    const std::int32_t bias = make.constant(name + "/features", ir::Shape{wide}, DataType::kInt32, values, product);
+        make.add_constant(name + "/identity", ir::Shape{wide, 1, 1, width}, DataType::kInt8, identity, one);
+    const std::int32_t bias = make.add_constant(name + "/features", ir::Shape{wide}, DataType::kInt32, values, product);
     make.reshape(x, grid, name + "/grid_shape");
     ir::Operator& layer = make.op("CONV_2D", "Conv2DOptions", {grid, filter, bias}, wider);
     layer.version = 3;
-    NewOps::set_pointwise(layer);
+    graph::Appender::set_pointwise(layer);
     layer.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
     make.pad(wider, longer, {0, 0, steps, 0, 0, 0, 0, 0}, name + "/padding");
     make.reshape(longer, result, name + "/joined_shape");

@@ -1,58 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/graph_constants.h"
 
-#include <algorithm>
-#include <cstring>
+#include "ir/compact.h"
+#include "ir/needed_operators.h"
 
 namespace reef::quantize {
 
 void drop_unread(ir::Model& model) {
-  std::vector<ir::Operator>& operators = model.subgraphs[0].operators;
-  std::vector<bool> is_read(model.subgraphs[0].tensors.size(), false);
-  for (const std::int32_t t : model.subgraphs[0].outputs) is_read[static_cast<std::size_t>(t)] = true;
-  std::vector<bool> stays(operators.size(), false);
-  for (std::size_t i = operators.size(); i-- > 0;) {
-    const ir::Operator& op = operators[i];
-    stays[i] = op.outputs.empty() || std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t t) {
-                 return t >= 0 && is_read[static_cast<std::size_t>(t)];
-               });
-    if (!stays[i]) continue;
-    for (const std::int32_t t : op.inputs) {
-      if (t >= 0) is_read[static_cast<std::size_t>(t)] = true;
-    }
-  }
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < operators.size(); ++i) {
-    if (!stays[i]) continue;
-    if (kept != i) operators[kept] = std::move(operators[i]);
-    ++kept;
-  }
-  operators.resize(kept);
-}
-
-bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor) {
-  return tensor.type == ir::DataType::kFloat32 && !tensor.is_variable && !ir::constant_data(model, tensor).empty();
+  ir::squeeze(model.subgraphs[0].operators, ir::needed_operators(model.subgraphs[0]));
 }
 
 bool is_own_constant(const ir::Model& model, const ir::Uses& uses, std::int32_t tensor) {
   return tensor >= 0 && is_float_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)]) &&
          uses.has_one_use(tensor);
-}
-
-std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor) {
-  const Bytes& data = ir::constant_data(model, tensor);
-  std::vector<float> values(data.size() / sizeof(float));
-  std::memcpy(values.data(), data.data(), values.size() * sizeof(float));
-  return values;
-}
-
-void set_constant(ir::Model& model, ir::Tensor& tensor, std::span<const std::uint8_t> bytes) {
-  ir::Buffer buffer;
-  buffer.data = Bytes(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
-  buffer.is_empty_constant = bytes.empty();
-  tensor.buffer = static_cast<std::int32_t>(model.buffers.size());
-  tensor.external_buffer = 0;
-  model.buffers.push_back(std::move(buffer));
 }
 
 }  // namespace reef::quantize

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/appender.h"
 #include "kernels/recurrent/lstm_float.h"
 #include "quantize/graph_constants.h"
-#include "quantize/new_ops.h"
 #include "quantize/weights.h"
 
 namespace reef::quantize {
@@ -74,9 +74,9 @@ class Maker {
     const std::string name = tensor_of(model_, op_.outputs[0]).name;
     for (int i = 0; i < kIntermediates; ++i) {
       const bool is_hidden = i == kHidden;
-      op_.intermediates.push_back(make_.tensor(name + "/intermediate_" + std::to_string(i), ir::Shape{0},
-                                               is_hidden ? DataType::kInt8 : DataType::kInt16,
-                                               is_hidden ? output : symmetric(0x1p-12f)));
+      op_.intermediates.push_back(make_.add_tensor(name + "/intermediate_" + std::to_string(i), ir::Shape{0},
+                                                   is_hidden ? DataType::kInt8 : DataType::kInt16,
+                                                   is_hidden ? output : symmetric(0x1p-12f)));
     }
   }
 
@@ -90,7 +90,7 @@ class Maker {
   void replace(std::size_t position, DataType type, float scale, const Round& round) {
     const ir::Tensor before = tensor_of(source_, op_.inputs[position]);
     op_.inputs[position] =
-        make_.constant(before.name + "_quantized", before.shape, type, round(scale), symmetric(scale));
+        make_.add_constant(before.name + "_quantized", before.shape, type, round(scale), symmetric(scale));
   }
 
   float weights(std::size_t position, const std::vector<float>& bias, double input_scale) {
@@ -125,7 +125,7 @@ class Maker {
   ir::Model& model_;
   const ir::Model& source_;
   ir::Operator& op_;
-  NewOps make_;
+  graph::Appender make_;
   bool clip_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "quantize/float_functions.h"
 #include "quantize/graph_constants.h"
 #include "quantize/integer_lstm.h"
 
@@ -170,6 +171,7 @@ std::vector<Decision> decide(const ir::Model& model, const QuantizeOptions& opti
                              const std::vector<std::int32_t>& keep_float) {
   std::vector<Decision> result;
   for (const ir::Operator& op : model.subgraphs[0].operators) result.push_back(decide_one(model, op, options));
+  if (!options.full_integer) widen_float_functions(model, result);
   for (const std::int32_t op : keep_float) {
     Decision& decision = result[static_cast<std::size_t>(op)];
     if (decision.treatment == Treatment::kInteger) {

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "graph/appender.h"
 #include "ops/registry.h"
 #include "quantize/graph_constants.h"
-#include "quantize/new_ops.h"
 
 namespace reef::quantize {
 namespace {
@@ -156,9 +156,9 @@ class Adder {
   std::int32_t apply(const ir::Operator& op, std::int32_t part, int axis, std::int64_t begin, std::int64_t size) {
     ir::Shape shape = taker_.tensor(op.outputs[0]).shape;
     shape[taker_.axis_behind(op, axis)] = static_cast<std::int32_t>(size);
-    NewOps add(model_);
+    graph::Appender add(model_);
     const std::string name = fresh_name();
-    const std::int32_t result = add.tensor(name, shape);
+    const std::int32_t result = add.add_tensor(name, shape);
     if (op.type == "RESHAPE") {
       add.reshape(part, result, name + "_shape");
       return result;
@@ -187,7 +187,7 @@ class Adder {
     }
     ir::Shape smaller = shape;
     smaller[own] = static_cast<std::int32_t>(size);
-    return NewOps(model_).constant(fresh_name(), smaller, ir::DataType::kFloat32, taken);
+    return graph::Appender(model_).add_constant(fresh_name(), smaller, ir::DataType::kFloat32, taken);
   }
 
   ir::Model& model_;
@@ -216,11 +216,9 @@ std::int32_t add_joint(ir::Model& model, const std::vector<std::int32_t>& parts,
   const auto shape_of = [&](std::int32_t t) { return model.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape; };
   ir::Shape shape = shape_of(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) shape[axis] += shape_of(parts[i])[axis];
-  NewOps add(model);
-  const std::int32_t result = add.tensor(name, shape);
-  ir::Operator& op = add.op("CONCATENATION", "ConcatenationOptions", parts, result);
-  op.attributes.set("axis", std::int64_t{axis});
-  op.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  graph::Appender add(model);
+  const std::int32_t result = add.add_tensor(name, shape);
+  add.concatenation(parts, axis, result);
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "quantize/calibration_checks.h"
 #include "quantize/clearing_steps.h"
 #include "quantize/fold_quantization.h"
+#include "quantize/selection_tail.h"
 #include "quantize/session.h"
 #include "quantize/split_outputs.h"
 #include "quantize/weights_only.h"
@@ -159,6 +160,23 @@ void note_rescued(const State& state, QuantizeResult& result) {
   }
 }
 
+// Puts the end that chooses the best results back behind the integer model and behind the float model it was made from.
+Status keep_selection(const SelectionTail& tail, const std::vector<GivenOut>& given, QuantizeResult& result) {
+  if (tail.empty()) return ok_status();
+  REEF_RETURN_IF_ERROR(put_back_selection(tail, given, result.model));
+  REEF_RETURN_IF_ERROR(put_back_selection(tail, given, result.float_model));
+  REEF_RETURN_IF_ERROR(check_runs(result.model).in("the quantized model (a defect in Reef)"));
+  for (const std::int32_t op : tail.ops) {
+    result.float_ops.push_back(
+        {ir::describe_op(tail.whole.subgraphs[0], op), "it chooses the best results, or works on what was chosen"});
+  }
+  result.notes.push_back(
+      fmt::format("the last {} operators, which choose the best results, stay float, and so do the outputs they make; "
+                  "what they read is measured instead of their outputs",
+                  tail.ops.size()));
+  return ok_status();
+}
+
 // cleared: LSTMs of the model whose clearing steps were taken out. parts: what its outputs consist of.
 Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cleared,
                                   const std::vector<OutputPart>& parts, const data::SampleSource* source,
@@ -273,11 +291,16 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
     return invalid_input(
         "int8 and int16x8 need samples to calibrate with: name them with --data (a folder of pictures, .npz or .npy); "
         "`reef quantize --mode dynamic` needs none, nor does float16");
-  REEF_ASSIGN_OR_RETURN(SplitResult split, split_outputs(folded.model, source, options));
+  ir::Model rest = folded.model;
+  const bool may_be_float = options.keep_sensitive_float != Choice::kOff && !options.full_integer;
+  const SelectionTail tail = may_be_float ? take_off_selection(rest) : SelectionTail{};
+  REEF_ASSIGN_OR_RETURN(SplitResult split, split_outputs(rest, source, options));
   ir::Model& changed = split.model;
   const ClearedLstms cleared = options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
   REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(changed, cleared, split.parts, source, options));
-  result.notes.insert(result.notes.end(), split.notes.begin(), split.notes.end());
+  REEF_RETURN_IF_ERROR(keep_selection(tail, split.given, result));
+  // The parts of a tensor that the end reads are joined again in front of it: nobody sees that it was taken apart.
+  if (tail.empty()) result.notes.insert(result.notes.end(), split.notes.begin(), split.notes.end());
   result.warnings.insert(result.warnings.end(), split.warnings.begin(), split.warnings.end());
   return result;
 }

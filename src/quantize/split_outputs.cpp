@@ -208,6 +208,7 @@ Result<SplitResult> split_outputs(const ir::Model& model, const data::SampleSour
         options.split_outputs == Choice::kOn || (is_mixed && options.split_outputs != Choice::kOff);
     if (wants_split && groups.size() > 1) {
       const std::vector<std::int32_t> parts = split(result.model, t, *joint, groups);
+      result.given.push_back({outputs.size(), parts.size(), joint->partition.axis});
       outputs.insert(outputs.end(), parts.begin(), parts.end());
       left_joined.resize(outputs.size());
       result.notes.push_back(
@@ -216,6 +217,7 @@ Result<SplitResult> split_outputs(const ir::Model& model, const data::SampleSour
                       name, ranges_text(*joint), parts.size(), joint->partition.axis));
       continue;
     }
+    result.given.push_back({outputs.size(), 1, 0});
     outputs.push_back(t);
     left_joined.push_back(is_mixed ? std::optional(*joint) : std::nullopt);
     if (!is_mixed) continue;

@@ -7,6 +7,7 @@
 // together (x, y, width and height as boxes).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,8 +22,16 @@ namespace reef::quantize {
 
 inline constexpr double kFewestSteps = 32;  // of 255: 5 bits
 
+// Where an output of the given model stands among the outputs of the result: `count` of them from `first` on, which are
+// its parts along `axis` where there are several.
+struct GivenOut {
+  std::size_t first = 0, count = 1;
+  int axis = 0;
+};
+
 struct SplitResult {
-  ir::Model model;  // with outputs split, or as it was
+  ir::Model model;              // with outputs split, or as it was
+  std::vector<GivenOut> given;  // by output of the model before
   // What the outputs of the model consist of, in their order: whole outputs, and the parts of those that were left
   // joined though their ranges differ.
   std::vector<OutputPart> parts;

@@ -103,7 +103,7 @@ Json part_json(const partition::Part& part) {
           {"instruction_bytes", part.cost.instruction_bytes}};
 }
 
-Json rewrite_json(const rewrite::Application& application) {
+Json rewrite_json(const passes::Application& application) {
   return {{"rewrite", application.rewrite}, {"made", application.made},
           {"what", application.what},       {"place", application.place},
           {"how", application.how},         {"largest_difference", application.largest_difference}};

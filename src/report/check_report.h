@@ -14,17 +14,17 @@
 #include "partition/check.h"
 #include "partition/cost.h"
 #include "partition/partition.h"
-#include "rewrite/rewrite.h"
+#include "passes/rewrite.h"
 
 namespace reef::report {
 
-// What there is to report on. Everything must outlive the report.
+// The subject of a report. Everything it points to must outlive the report.
 struct CheckSubject {
   std::string_view file;                                 // as the user named it
   const ir::Model* given = nullptr;                      // as it was in the file
   const ir::Model* model = nullptr;                      // with rewrites
   const std::vector<std::int32_t>* source_op = nullptr;  // by operator of `model`: its number in `given`, or -1
-  const std::vector<rewrite::Application>* rewrites = nullptr;
+  const std::vector<passes::Application>* rewrites = nullptr;
   const partition::Assessment* assessment = nullptr;
   const partition::CostModel* costs = nullptr;
   const partition::Partition* partition = nullptr;
@@ -34,8 +34,8 @@ struct CheckSubject {
   std::string_view not_judged;  // why a float model is not judged so, a clause
   std::string_view hint;        // how more of the model would run on the chip; may be empty
   std::string_view next;        // the next command; may be empty
-  // What all parts take on the virtual device, transfers included, microseconds; 0: not simulated. Takes the place of
-  // the estimate.
+  // Simulated time of all parts on the virtual device, transfers included, in microseconds; 0 if not simulated. It
+  // replaces the estimate.
   double simulated_us = 0;
 };
 
@@ -53,10 +53,10 @@ nlohmann::ordered_json check_json(const CheckSubject& subject);
 std::string number_runs(const std::vector<std::int32_t>& numbers);
 // "1x20x20x144"; "scalar".
 std::string shape_text(const ir::Shape& shape);
-// What Google's compiler would print for the operator.
+// The status that Google's compiler would print for the operator.
 ops::GoogleStatus google_status(const partition::Assessment& assessment, const partition::Partition& partition,
                                 std::int32_t op);
-// What to do about a model of floats. Names only what works today.
+// Advice on a float model. It names only what works today.
 std::string quantizing_advice();
 // "0.94 ms", "12 us".
 std::string time_text(double us);

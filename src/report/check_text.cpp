@@ -220,7 +220,7 @@ class TextReport {
       if (!finding.suggestion.empty() && finding.suggestion != said) put("    do     {}\n", finding.suggestion);
       said = finding.suggestion;
     }
-    for (const rewrite::Application& application : *subject_.rewrites) {
+    for (const passes::Application& application : *subject_.rewrites) {
       if (!application.made && application.place == output_name(op)) {
         put("    reef   can do it: {}\n", application.how);
       }
@@ -235,11 +235,11 @@ class TextReport {
     put("\n");
   }
 
-  // Of one rewrite the first few, unless everything is to be listed.
+  // Shows the first few places of each rewrite, unless everything is to be listed.
   void write_rewrites(bool made, std::string_view title) {
     constexpr int kShown = 3;
     std::map<std::string_view, int> counts;
-    for (const rewrite::Application& application : *subject_.rewrites) {
+    for (const passes::Application& application : *subject_.rewrites) {
       if (application.made != made) continue;
       if (counts.empty()) heading(title);
       if (++counts[application.rewrite] > kShown && !options_.all_ops) continue;

@@ -11,10 +11,11 @@
 #include "report/machine_reference.h"
 #include "report/micro_reference.h"
 #include "report/ops_reference.h"
+#include "report/passes_reference.h"
 #include "report/proofs_reference.h"
 #include "report/registers_reference.h"
-#include "report/rewrites_reference.h"
 #include "report/seen_reference.h"
+#include "report/table_reference.h"
 
 namespace reef::report {
 
@@ -26,7 +27,8 @@ struct Document {
 inline constexpr std::array kDocuments = {
     Document{"docs/ops.md", ops_reference},
     Document{"docs/micro_ops.md", micro_reference},
-    Document{"docs/rewrites.md", rewrites_reference},
+    Document{"docs/passes.md", passes_reference},
+    Document{"docs/table_functions.md", table_reference},
     Document{"docs/codegen_example.md", codegen_example},
     Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},

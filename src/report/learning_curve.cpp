@@ -7,30 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "report/html.h"
+
 namespace reef::report {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 400, kLeft = 64, kRight = 24, kTop = 20, kBottom = 56;
 constexpr const char* kColours[] = {"#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e"};
 constexpr double kTicks[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else if (c == '"') {
-      result += "&quot;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
 
 // Pictures on a logarithmic axis, accuracy from `lowest` to 1.
 struct Axes {

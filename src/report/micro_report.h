@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `reef check --target micro` and `--target tflm` say of the part that TFLite Micro runs. As text and as JSON
+// The report of `reef check --target micro` and `--target tflm` on the part that TFLite Micro runs, as text and as JSON
 // (docs/json.md).
 #pragma once
 

@@ -31,8 +31,12 @@ LinkTime time_over(const CheckSubject& subject, const chip::LinkProfile& link) {
   return time;
 }
 
+// Predictions are not so good that a difference below this would mean anything.
+constexpr double kNoticeable = 1.05;
+
 // "2.1x as fast as", "3.8x slower than".
 std::string comparison(double times_as_fast) {
+  if (times_as_fast < kNoticeable && times_as_fast > 1 / kNoticeable) return "about as fast as";
   if (times_as_fast >= 1) return fmt::format("{:.1f}x as fast as", times_as_fast);
   return fmt::format("{:.1f}x slower than", 1 / times_as_fast);
 }
@@ -55,7 +59,7 @@ TimeHere time_here(const CheckSubject& subject) {
 const LinkTime* host_that_gains(const std::vector<LinkTime>& times) {
   const LinkTime* best = nullptr;
   for (const LinkTime& time : times) {
-    if (time.link->is_guess || time.times_as_fast() < 1.05) continue;
+    if (time.link->is_guess || time.times_as_fast() < kNoticeable) continue;
     if (best == nullptr || time.times_as_fast() > best->times_as_fast()) best = &time;
   }
   return best;
@@ -70,15 +74,16 @@ void judge_speed(const CheckSubject& subject, const std::string& share, Summary&
       subject.simulated_us > 0
           ? fmt::format("{} simulated against {} estimated", time_text(here.predicted_us), time_text(here.all_cpu_us))
           : fmt::format("{} against {}, estimated", time_text(here.predicted_us), time_text(here.all_cpu_us));
-  if (gain >= 1) {
+  if (gain >= kNoticeable) {
     summary.tone = Tone::kGood;
     summary.verdict = fmt::format("Worth it: {} run on the Edge TPU, {} the CPU alone ({}{})", share, comparison(gain),
                                   figures, link.is_guess ? ", with guesses about the host" : "");
     return;
   }
-  summary.tone = Tone::kBad;
-  summary.verdict = fmt::format("Not worth it over {}: {} the CPU alone ({}), with {} on the Edge TPU", link.meaning,
-                                comparison(gain), figures, share);
+  const bool is_slower = gain <= 1 / kNoticeable;
+  summary.tone = is_slower ? Tone::kBad : Tone::kGood;
+  summary.verdict = fmt::format("{} over {}: {} the CPU alone ({}), with {} on the Edge TPU",
+                                is_slower ? "Not worth it" : "No gain", link.meaning, comparison(gain), figures, share);
   if (const auto times = times_over_links(subject); const LinkTime* other = host_that_gains(times)) {
     summary.add("elsewhere", fmt::format("over {} {} its CPU alone ({} against {}, estimated)", other->link->meaning,
                                          comparison(other->times_as_fast()), time_text(other->predicted_us),

@@ -49,7 +49,7 @@ class Aligner {
     return ok_status();
   }
 
-  // What belongs together must have the same type and shape.
+  // Tensors that belong together must have the same type and shape.
   Status bind(std::int32_t compiled, std::int32_t source, std::string_view role) {
     if ((compiled < 0) != (source < 0)) {
       return invalid_input("the architectures differ: {} is left out in one of the two files", role);

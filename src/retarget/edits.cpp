@@ -90,7 +90,7 @@ class Editor {
     return ok_status();
   }
 
-  // What pads an output that is a PAD operator's result.
+  // Collects the bytes that pad an output that is a PAD operator's result.
   Status add_output_fills(const OutputTrace& output, std::map<std::uint32_t, std::uint32_t>& fills) {
     if (output.sources.fills.empty()) return ok_status();
     const auto& layers = compiled_.execution.executable->output_layers;

@@ -29,7 +29,7 @@
 
 namespace reef::retarget {
 
-// What a value is.
+// The identity of a value.
 struct Label {
   enum class Kind : std::uint8_t { kTensor, kStage, kFill } kind = Kind::kTensor;
   std::int32_t number = 0;  // tensor; operator; instruction of the fill
@@ -102,7 +102,7 @@ struct BlobWords {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> words;  // offset, value
 };
 
-// What one tensor op does.
+// The operator that one tensor instruction works for.
 struct Choice {
   std::int32_t op = -1;             // -1: it only moves bytes
   std::string role;                 // words

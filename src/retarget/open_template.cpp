@@ -14,7 +14,7 @@ namespace {
 
 using darwinn::ExecutableType;
 
-// What the compiler calls the output that carries a state to the next invocation.
+// The compiler's suffix for the output that carries a state to the next invocation.
 constexpr std::string_view kStateOutput = "_variable_output";
 
 // Layers of the program belong to operands of the custom operator by name, or else by position. `states`: operands

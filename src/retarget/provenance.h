@@ -17,8 +17,8 @@
 
 namespace reef::retarget {
 
-// What a byte is. The number means: an offset in the blob, an index of an input layer, an index of an instruction; for
-// values an index of an instruction and the cell that made it.
+// The origin of a byte. Its number is an offset in the blob, an index of an input layer or an index of an instruction;
+// for values it is an index of an instruction and the cell that made it.
 enum class Origin : std::uint8_t {
   kUnwritten = 0,
   kCached = 1,    // byte of the parameter-caching program's parameters
@@ -109,7 +109,7 @@ struct TensorOpTrace {
   std::int32_t result_step = 0;
 };
 
-// What leaves the chip for one output layer.
+// The bytes that leave the chip for one output layer.
 struct OutputTrace {
   std::string layer;
   std::vector<Tag> bytes;  // as the host receives them

@@ -25,7 +25,7 @@ namespace {
 using darwinn::ExecutableType;
 
 std::uint64_t fresh_token(const NewContent& content, const Template& compiled) {
-  // What is cached: the parameters and where they go. Where nothing is, the program itself.
+  // The cached parameters and where they go; the program itself where nothing is cached.
   std::vector<std::uint8_t> bytes = content.cached;
   if (compiled.caching) {
     for (const auto& chunk : compiled.caching->executable->instruction_chunks) {

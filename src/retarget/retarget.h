@@ -2,7 +2,7 @@
 // Puts a model's weights and quantization into a package that was compiled for another model of the same architecture.
 //
 // Google's compiler decides where everything lies and in which order it runs; that depends on the architecture alone.
-// What depends on the weights and on the quantization is: bytes of the parameter blobs, constants in the instructions,
+// These depend on the weights and on the quantization: bytes of the parameter blobs, constants in the instructions,
 // zero points and scales of inputs and outputs, and a token by which the runtime knows what it has cached. All of it is
 // computed anew from the model; whatever of the model finds no place, or has no known one, is an error.
 //

@@ -10,7 +10,7 @@
 
 namespace reef::retarget {
 
-// What has been chosen so far, as far as rules may look at it.
+// The choices so far, as far as rules may look at them.
 struct SearchState {
   std::map<std::uint32_t, Labels> labels;                    // of values, by instruction
   std::map<std::uint32_t, std::vector<Labels>> cell_labels;  // the same by cell, where cells differ
@@ -25,7 +25,7 @@ struct SearchState {
       std::make_shared<std::map<std::string, std::shared_ptr<const darwinn::LayerParameters>>>();
 };
 
-// What an operand is made of, as far as it is known.
+// Describes the parts of an operand, as far as they are known.
 Operand operand_of(const Template& compiled, const SearchState& state, const Sources& sources);
 
 // The same for one byte.

@@ -48,7 +48,7 @@ void keep_open_clamp(const OpView& view, numeric::ChipActivation activation, Cho
   choice.set(Constant::kMin, view.bits(Constant::kMin));
 }
 
-// What sums of a window are divided by: the number of its values. Where some windows are cut at the border, the values
+// The divisor of a window's sums: the number of its values. Where some windows are cut at the border, the values
 // of a window of n are weighted with common / n, so that one division by the common multiple does for all; the smallest
 // weight is that of whole windows.
 std::optional<std::int64_t> divisor_of(const RoleContext& context, const Window& window, std::int64_t steps) {

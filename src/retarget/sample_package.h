@@ -223,7 +223,7 @@ inline darwinn::Layer sample_layer(std::string name, float scale, int zero, bool
   return layer;
 }
 
-// What a compiler could have made of sample_model(layer).
+// A package that a compiler could have made of sample_model(layer).
 inline Result<std::vector<std::uint8_t>> sample_compiled(const SampleLayer& layer) {
   const ir::Model model = sample_model(layer);
   const ir::Subgraph& graph = model.subgraphs[0];

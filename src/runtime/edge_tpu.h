@@ -47,7 +47,7 @@ class EdgeTpu {
     std::int64_t parameter_loads = 0;  // parameter-caching programs that ran
   };
   virtual Use use() const = 0;
-  // What went wrong and was mended since the last call: sentences.
+  // Returns sentences about faults that were mended since the last call.
   virtual std::vector<std::string> take_notes() { return {}; }
 
  protected:

@@ -12,7 +12,7 @@
 namespace reef::runtime {
 namespace {
 
-// What a package calls the new value of a variable tensor (seen in compiled models; libedgetpu writes it back).
+// A package's suffix for the new value of a variable tensor (seen in compiled models; libedgetpu writes it back).
 constexpr std::string_view kVariableSuffix = "_variable_output";
 
 Status check_size(const CallTensor& tensor, const darwinn::Layer& layer) {
@@ -21,7 +21,7 @@ Status check_size(const CallTensor& tensor, const darwinn::Layer& layer) {
   return ok_status();
 }
 
-// Of a layer whose size has been checked.
+// The size of a layer whose size has been checked.
 std::size_t bytes_of(const darwinn::Layer& layer) { return static_cast<std::size_t>(host::tensor_bytes(layer)); }
 
 }  // namespace

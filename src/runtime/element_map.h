@@ -29,8 +29,8 @@ class ElementMaps {
  public:
   explicit ElementMaps(const retarget::Network& network);
 
-  // What each element of a tensor is, when moves are traced back as far as the quantization stays the same. An element
-  // that is not moved is itself.
+  // The origin of each element of a tensor, when moves are traced back as far as the quantization stays the same. An
+  // element that is not moved is its own origin.
   Result<const std::vector<Element>*> origins(std::int32_t tensor);
   // Where each element of `part` (which origins() names) stands in `whole`.
   static constexpr std::int32_t kNowhere = -1, kSeveralPlaces = -2;

@@ -254,7 +254,7 @@ void LayerFollower::emit(const device::Tile& tile, Work& work, CellState* cells)
   });
 }
 
-// What was stored in this call and is still there.
+// Keeps the values that were stored in this call and are still there.
 void LayerFollower::keep(const device::Tile& tile, const Work& work) {
   if (stored_.empty()) return;
   SeenTensor& tensor = tensors_[work.rule->tensor];

@@ -17,13 +17,13 @@
 
 namespace reef::runtime {
 
-// What has been seen of a tensor. Values are the chip's, unsigned.
+// The values that were seen of a tensor. They are the chip's, unsigned.
 struct SeenTensor {
   static constexpr std::int16_t kNotSeen = -1, kVaries = -2;
   std::vector<std::int16_t> values;
   std::int64_t seen = 0;  // elements
-  // Of results that are made of nothing but constants. Which of them is which element is not known; if all are the
-  // same, it does not matter.
+  // The value of results that are made of nothing but constants. Which of them is which element is not known; if all
+  // are the same, it does not matter.
   std::int16_t constant = kNotSeen;
   std::string problem;   // why its values are not to be trusted, a sentence; empty: they are
   std::string left_out;  // why a result that may have been one of its elements was left out; empty: none was
@@ -37,7 +37,7 @@ class LayerFollower : public device::TagFollower {
   // By tensor of the source model.
   const std::map<std::int32_t, SeenTensor>& tensors() const { return tensors_; }
 
-  // Of the run, by layer; as TFLite holds them.
+  // Inputs and outputs of the run, by layer, as TFLite holds them.
   const std::vector<std::vector<std::uint8_t>>& inputs() const { return inputs_; }
   const std::vector<std::vector<std::uint8_t>>& outputs() const { return outputs_; }
 
@@ -48,7 +48,7 @@ class LayerFollower : public device::TagFollower {
   void computed(const device::TensorMove& move) override;
 
  private:
-  // What is known of one cell of a result that is under way.
+  // The state of one cell of a result that is being computed.
   struct CellState {
     std::int64_t result = Rule::kOutside;
     std::int64_t if_constant = Rule::kOutside;     // the result, if all inputs are constants

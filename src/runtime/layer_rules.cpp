@@ -25,7 +25,7 @@ constexpr std::string_view kLstm = "UNIDIRECTIONAL_SEQUENCE_LSTM";
 // Steps in between whose results belong to one element of the output each.
 bool is_step_by_element(const ir::Operator& op, int stage) {
   if (op.type == "SOFTMAX") return stage == retarget::kSoftmaxShifted || stage == retarget::kSoftmaxExp;
-  // What a recurrent network computes from the state before belongs to the same step of time as the rest of the sum.
+  // Products with a recurrent network's former state belong to the same step of time as the rest of the sum.
   if (op.type == kLstm) return stage < retarget::kLstmGateRecurrent || stage >= retarget::kLstmGate;
   return is_elementwise(op);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the results of each tensor instruction are: which element of which tensor follows from which elements and
-// weights went into it.
+// Identifies the results of each tensor instruction: which element of which tensor it is follows from the elements and
+// weights that went into it.
 //
 // Matching (retarget/matching.h) says which operator an instruction computes and where its parameters lie in the blob.
 // A rule says the rest for one operator: an input element and the weight it is multiplied with fix the result's place.
@@ -99,7 +99,7 @@ struct Rule {
   std::int64_t result_of(std::int32_t place, std::int32_t weight) const;
   // Whether the input that a result multiplies with this weight is padding or another constant.
   bool takes_constant(std::int64_t result, std::int32_t weight) const;
-  // Of a result that reads nothing but constants: known if the result's channel is all there is to know.
+  // Identifies a result that reads nothing but constants; it is known if the result's channel is all there is to know.
   std::int64_t result_of_constants(std::int32_t weight) const;
   Weight weight_at(std::int32_t index) const;
   void widen(WindowSpan& span, std::int32_t place) const;

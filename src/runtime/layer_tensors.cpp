@@ -43,7 +43,7 @@ class Tensors : public LayerTensors {
     return static_cast<std::uint8_t>(value ^ (tensor.type == ir::DataType::kInt8 ? 0x80 : 0));
   }
 
-  // What the chip returned or was given for a tensor; null: it is none of these.
+  // The bytes that the chip returned or was given for a tensor; null if it is neither input nor output.
   static const std::vector<std::uint8_t>* find(const std::vector<std::int32_t>& tensors, std::int32_t tensor,
                                                const std::vector<std::vector<std::uint8_t>>& bytes) {
     for (std::size_t i = 0; i < std::min(tensors.size(), bytes.size()); ++i) {

@@ -15,8 +15,8 @@ template <typename T>
 class PerProcess {
  public:
   PerProcess() : state_(new State{fork_generation(), {}}) {}
-  // What a parent process left is neither locked nor destroyed: a thread that does not exist here may have been in the
-  // middle of it.
+  // The object of a parent process is neither locked nor destroyed: a thread that does not exist here may have been in
+  // the middle of using it.
   ~PerProcess() {
     State* const state = state_;
     if (state->generation == fork_generation()) delete state;

@@ -64,7 +64,7 @@ class Pipeline::Impl {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // What segments behind `segment` still take, by name; the last one's outputs are all that is left in the end.
+  // Finds the names that segments after each one still take; only the last one's outputs are left in the end.
   Status link() {
     wanted_.resize(segments_.size());
     std::set<std::string, std::less<>> later;

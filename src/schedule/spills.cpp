@@ -57,16 +57,24 @@ class Absences {
     });
   }
 
-  // The largest object that is there at a step and not used by it.
+  // The largest object that is there at a step and not used by it. At the highest level, the one that is not used for
+  // the longest time: others would go and come back many times.
   bool remove_one(std::int32_t step) {
     Absence best;
     std::int64_t most = 0;
+    std::int32_t longest = 0;
+    const bool by_time = program_.level >= tiled::Level::kFast;
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       const auto object = static_cast<std::int32_t>(i);
       const auto next = std::lower_bound(uses_[i].begin(), uses_[i].end(), step);
       if (next == uses_[i].begin() || next == uses_[i].end() || *next == step || is_away(object, step)) continue;
-      if (program_.narrow[i].bytes <= most) continue;
-      most = program_.narrow[i].bytes;
+      const std::int64_t bytes = program_.narrow[i].bytes;
+      const std::int32_t absent = *next - *(next - 1);
+      const bool is_better =
+          by_time ? bytes > 0 && (absent > longest || (absent == longest && bytes > most)) : bytes > most;
+      if (!is_better) continue;
+      most = bytes;
+      longest = absent;
       best = {object, *(next - 1), *next};
     }
     if (most == 0) return false;

@@ -14,6 +14,10 @@ namespace reef::tiled {
 // parameters arrive in blocks of `block_lines` lines:
 //   sums in the cells    one block per group: all kernel positions and input channels for a pixel, then the next pixel
 //   partial sums         `blocks` blocks per group: all pixels for a block, sums wait in wide memory for the next one
+//
+// Where cells would be idle, a patch of neighbouring pixels is computed at a time (lower/pixel_patches.h): cells are
+// those of all its pixels, row by row, and a pass reads what the windows of all of them reach. A tile's last patches
+// may lie partly beyond its pixels.
 struct Convolution {
   bool depthwise = false;
   // Parameters of four cells, kept as lines of 64 words: they come over ring A through the loop-back buffer. Depthwise
@@ -37,7 +41,14 @@ struct Convolution {
   // TiledProgram::wide. Sums: one line per pixel of the busiest tile, kNowhere unless they are partial.
   std::int32_t sums = kNowhere, header_lines = kNowhere, weights = kNowhere;
 
-  std::int32_t kernel_positions() const { return y.kernel * x.kernel; }
+  // Pixels that are computed at a time; with several in a direction, its windows have no dilation.
+  std::int32_t patch_rows = 1, patch_columns = 1;
+
+  bool is_in_patches() const { return patch_rows * patch_columns > 1; }
+  // Rows and columns of the input that a patch reads.
+  std::int32_t taps_y() const { return (patch_rows - 1) * y.stride + y.kernel; }
+  std::int32_t taps_x() const { return (patch_columns - 1) * x.stride + x.kernel; }
+  std::int32_t kernel_positions() const { return taps_y() * taps_x(); }
 };
 
 // Lines that a header takes in wide memory: all buffers and 32 lines more. Google's compiler leaves these free; nothing

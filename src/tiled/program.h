@@ -26,6 +26,7 @@
 #include "tiled/matrix_product.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pixel_numbers.h"
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
@@ -44,7 +45,9 @@ namespace reef::tiled {
 // Whose choices are made where several are right.
 //   kAsGoogle   those of Google's newest compiler, as far as they are known: its bytes can be compared with ours
 //   kBetter     our own: fewer instructions, fewer cycles
-enum class Level : std::uint8_t { kAsGoogle, kBetter };
+//   kFast       besides, what trades memory and instructions for time: rows kept from slice to slice, several pixels at
+//               a time in the cells, instructions that arrive while others run
+enum class Level : std::uint8_t { kAsGoogle, kBetter, kFast };
 inline constexpr Level kDefaultLevel = Level::kBetter;
 
 // One to a line.
@@ -74,7 +77,8 @@ using Work = std::variant<Infeed
                           , HostStore
                           , HostLoad
                           , Reflow
-                          , WideSquares
+                          , ChannelSums
+                          , PixelNumbers
                           , PixelRoots
                           , LstmLoop
                           , MatrixProduct

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of numbers of 16 bits, and roots of sums of squares.
+// Roots of sums of squares.
 #pragma once
 
 #include <cstdint>
 
-#include "numeric/chip_requantize.h"
-#include "tiled/elementwise.h"
 #include "tiled/memory.h"
 
 namespace reef::tiled {
-
-// (x - input_zero)^2 * multiplier -> clamp -> + the output's zero point, of numbers of 16 bits.
-inline constexpr std::int32_t kWideSquareLines = 2;
-struct WideSquares {
-  std::int32_t input = kNowhere;  // TiledProgram::narrow: pixel after pixel that a tile owns of the output, whole words
-                                  // of channels, 2 bytes each
-  std::int32_t output = 0;        // TiledProgram::tensors
-  std::int32_t input_zero = 0;
-  float multiplier = 1;
-  numeric::ChipClamp clamp;
-  std::int32_t rows_at_once = 1;   // of a tile's pixels
-  std::int32_t spread = kNowhere;  // TiledProgram::narrow: a word for each element of these
-  std::int32_t lines = kNowhere;   // TiledProgram::wide: kWideSquareLines
-  Identity identity;
-};
 
 // For each pixel that a tile owns of an image, one over the root of the sum of squares of its channels, in two parts of
 // 16 bits of which one is 0:

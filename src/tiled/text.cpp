@@ -40,6 +40,7 @@ std::string window(const Window& y, const Window& x) {
 std::string details(const Convolution& layer) {
   std::string text = fmt::format("{}, {}, {} groups of {} channels", layer.depthwise ? "depthwise" : "full",
                                  window(layer.y, layer.x), layer.groups, layer.cells);
+  if (layer.is_in_patches()) text += fmt::format(" of {}x{} pixels", layer.patch_rows, layer.patch_columns);
   if (layer.last_cells != layer.cells) text += fmt::format(" (the last {})", layer.last_cells);
   text += layer.partial_sums
               ? fmt::format("; {} blocks of {} lines, sums wait in wide memory", layer.blocks, layer.block_lines)

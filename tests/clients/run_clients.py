@@ -21,31 +21,13 @@ import subprocess
 import sys
 import tempfile
 
+from registry import environment, run
+
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 SKIPPED = 77
 NPM_PACKAGE = "tfjs-tflite-node@0.0.2"
 QUICK = ("mobilenet_v1_0.25_128_quant", "dense_256", "split_concat", "rl_mlp_tanh", "keras_lstm_mnist_ptq", "op_model_mat_Add")
-
-
-def run(*command, **options):
-    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True, timeout=600, **options)
-
-
-def environment(folder, module, *packages):
-    """Python of a virtual environment that has the module; None where it cannot be had."""
-    python = folder / "bin" / "python"
-    try:
-        if not python.exists():
-            run(sys.executable, "-m", "venv", folder)
-        if subprocess.run([python, "-c", f"import {module}, numpy, PIL"], capture_output=True).returncode != 0:
-            run(python, "-m", "pip", "install", "-q", *packages)
-        run(python, "-c", f"import {module}, numpy, PIL")
-        return python
-    except (OSError, subprocess.SubprocessError) as error:
-        text = getattr(error, "stderr", "") or str(error)
-        print(f"skipped: {module} cannot be had: {text.strip().splitlines()[-1] if text.strip() else error}")
-        return None
 
 
 def tflite_2_9(folder):
@@ -73,10 +55,10 @@ def collection(everything):
 def clients(build):
     """By name: how to call client.py."""
     found = {}
-    python = environment(build / "clients" / "litert", "ai_edge_litert", "ai-edge-litert", "numpy", "pillow")
+    python = environment(build / "clients" / "litert", "ai_edge_litert, numpy, PIL", "ai-edge-litert", "numpy", "pillow")
     if python:
         found["ai-edge-litert"] = [python, HERE / "client.py", "litert"]
-    runtime = environment(build / "clients" / "tflite_runtime", "tflite_runtime", "tflite-runtime", "numpy<2", "pillow")
+    runtime = environment(build / "clients" / "tflite_runtime", "tflite_runtime, numpy, PIL", "tflite-runtime", "numpy<2", "pillow")
     if runtime:
         found["tflite-runtime"] = [runtime, HERE / "client.py", "tflite_runtime"]
     libraries = tflite_2_9(build / "clients" / "npm")

@@ -2,7 +2,7 @@
 """Programs written for Coral, run as they are by `reef exec`: no import and no path is changed.
 
 The programs below use the interfaces as PyCoral's examples, tflite_runtime's users and TensorFlow's Raspberry Pi examples use
-them. PyCoral's own unit tests and examples run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
+them. PyCoral's own unit tests run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
 (they need Pillow and, most of them, the files of google-coral/test_data in its folder test_data).
 
 Usage: run_coral_programs.py BUILD_FOLDER SOURCE_FOLDER        exit code 77: nothing could be run (no NumPy)
@@ -101,6 +101,61 @@ def run(folder, python, program, *arguments):
     return done.stdout
 
 
+def stand_ins(data, folder):
+    """PyCoral's test files in a new folder; large ones, which checkouts often lack, replaced by what Reef makes of small ones."""
+    for file in data.rglob("*"):
+        if file.is_file():
+            place = folder / file.relative_to(data)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(file)
+    made = folder / "made"
+    made.mkdir()
+    (folder / "pipeline").mkdir(exist_ok=True)
+    # By the name that is wanted: a small model, and the ending of what is compiled of it. The input's size must be the same
+    # only for the first.
+    names = {"mobilenet_v1_1.0_224_quant_edgetpu": ("mobilenet_v2_1.0_224_quant", "_edgetpu"),
+             "inception_v3_299_quant_edgetpu": ("mobilenet_v1_0.5_160_quant", "_edgetpu"),
+             "pipeline/inception_v3_299_quant_segment_0_of_2_edgetpu": ("mobilenet_v1_0.5_160_quant", "_segment_0_of_2_edgetpu"),
+             "pipeline/inception_v3_299_quant_segment_1_of_2_edgetpu": ("mobilenet_v1_0.5_160_quant", "_segment_1_of_2_edgetpu")}
+    for name, (small, ending) in names.items():
+        model, result = data / f"{small}.tflite", made / f"{small}{ending}.tflite"
+        if (folder / f"{name}.tflite").exists() or not model.exists():
+            continue
+        if not result.exists():
+            segments = ["--num_segments", "2"] if "segment" in ending else []
+            subprocess.run([build / "reef", "compile", model, *segments, "-o", made, "--quiet"], check=True)
+        (folder / f"{name}.tflite").symlink_to(result)
+
+
+# classify_test, detect_test and the imprinting tests ask for the scores of models that cannot be replaced by others.
+PYCORAL_TESTS = ("pipelined_model_runner", "edgetpu_utils", "softmax_regression", "segment", "detect")
+
+
+def pycoral_tests(folder, checkout):
+    """PyCoral's own unit tests, with Reef's modules in the place of PyCoral's. A test may fail for want of a file alone."""
+    (folder / "tests").symlink_to(checkout / "tests")
+    data = folder / "test_data"
+    data.mkdir()
+    stand_ins(checkout / "test_data", data)
+    python, wrong = python_with("numpy", "PIL"), 0
+    if python is None:
+        print("no Python with NumPy and Pillow: PyCoral's tests were not run")
+        return
+    for name in PYCORAL_TESTS:
+        done = subprocess.run([build / "reef", "exec", "--", python, "-m", f"tests.{name}_test", "--test_data_dir", data], cwd=folder,
+                              capture_output=True, text=True, timeout=900, env=dict(os.environ, REEF_DEVICES="pci,pci,usb,usb"))
+        count = re.search(r"Ran (\d+) tests", done.stderr)
+        parts = re.split(r"^=+$", done.stderr, flags=re.M)[1:]
+        failed = [part for part in parts if "No such file or directory" not in part]
+        wrong += len(failed) if count else 1
+        print(f"PyCoral's {name}_test: {count[1] if count else 'no'} tests, {len(parts) - len(failed)} failures for want of a file, "
+              f"{len(failed)} others")
+        for part in failed if count else [done.stdout + done.stderr]:
+            print(part)
+    if wrong:
+        sys.exit(f"{wrong} of PyCoral's tests fail")
+
+
 def expect(printed, wanted):
     if not re.fullmatch(wanted, printed.strip(), re.S):
         sys.exit(f"printed {printed!r} instead of {wanted!r}")
@@ -124,6 +179,9 @@ def main():
         expect(run(folder, python, RUNTIME, creatures), r"\(1, 8\)\n\(1, 8\)")
         expect(run(folder, python, SUPPORT, detector, scene, creatures, crab), r"True True\n1")
         expect(run(folder, python, LIBRARY), r"True\nTrue\nTrue")
+        if checkout := os.environ.get("REEF_PYCORAL"):
+            (folder / "pycoral").mkdir()
+            pycoral_tests(folder / "pycoral", pathlib.Path(checkout).resolve())
         print("programs for pycoral, tflite_runtime, tflite_support and libedgetpu: all run unchanged")
     return 0
 

@@ -569,6 +569,24 @@ def quantized_conv_of_bytes(g):
     g.output(through(g.node("Gemm", through(g.node("Flatten", y), 0.03, 120), rows, transB=1), 0.1, 128))
 
 
+@case()
+def local_response_norms(g):
+    """AlexNet's normalization over channels, with numbers that show a channel left out of a window."""
+    x = g.input("input", [1, 8, 6, 6], low=-3, high=3)
+    x = g.node("LRN", x, size=5, alpha=0.5, beta=0.75, bias=1.0)
+    x = g.node("LRN", g.conv(x, 8, 5, 3), size=1, alpha=0.2, beta=0.5, bias=2.0)
+    g.output(g.node("LRN", x, size=3, alpha=0.3, beta=0.75, bias=1.0))
+
+
+@case()
+def windows_beyond_the_end(g):
+    """ceil_mode: the last window may reach beyond the input, even where it is larger than all of it."""
+    x = g.input("input", [1, 4, 7, 2])
+    y = g.node("MaxPool", x, kernel_shape=[2, 3], strides=[2, 2], ceil_mode=1)
+    g.output(y, "largest")
+    g.output(g.node("AveragePool", x, kernel_shape=[3, 3], strides=[3, 2], ceil_mode=1), "means")
+
+
 def build(name):
     make, transposes, opset, _ = CASES[name]
     g = Graph(name)

@@ -64,6 +64,15 @@ class OpProfile(Structure):
                 ("calls", c_int64), ("total_ms", c_double), ("reserved", c_void_p * 2)]
 
 
+class ChipAffine(Structure):
+    _fields_ = [("scale", c_float), ("zero_point", c_int32)]
+
+
+class TensorEdit(Structure):
+    _fields_ = [("tensor", c_int32), ("reserved_0", c_int32), ("data", c_void_p), ("bytes", c_size_t),
+                ("scales", POINTER(c_float)), ("zero_points", POINTER(c_int64)), ("scale_count", c_size_t)]
+
+
 Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_double)
 LearnProgress = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 
@@ -95,6 +104,11 @@ _STATUS = {
     "reef_model_load": [c_char_p, _OUT],
     "reef_model_read": [c_void_p, c_size_t, _OUT],
     "reef_model_tensor": [_HANDLE, c_size_t, POINTER(Tensor)],
+    "reef_model_for_training": [_HANDLE, POINTER(CompileOptions), _OUT, POINTER(c_void_p)],
+    "reef_model_save": [_HANDLE, POINTER(TensorEdit), c_size_t, c_char_p],
+    "reef_chip_function": [_HANDLE, c_size_t, ChipAffine, ChipAffine, POINTER(c_int32)],
+    "reef_chip_exponentials": [c_float, POINTER(c_int32)],
+    "reef_chip_inverse_root": [c_float, POINTER(c_float), POINTER(c_float)],
     "reef_device_get": [c_size_t, POINTER(DeviceInfo)],
     "reef_device_find": [c_char_p, POINTER(c_size_t)],
     "reef_devices_set": [c_char_p],

@@ -139,7 +139,7 @@ def compile(models: Union[Path, Sequence[Path]], out_dir: Optional[Path] = None,
       input_shapes, input_values, keep_nchw: what an ONNX file leaves open, as convert()'s.
       num_segments: cut one model into so many, for a pipeline of Edge TPUs.
       min_runtime_version, intermediate_tensors, enable_multiple_subgraphs, search_delegate: as edgetpu_compiler's.
-      level: 0 for the choices of Google's compiler, 1 for Reef's own.
+      level: 0 for the choices of Google's compiler, 1 for Reef's own, 2 for faster ones that take more memory.
       rewrites: change the model where that makes more of it fit.
       verify: run the result on the virtual device against the chip's arithmetic; None: where that takes a few seconds.
       link: host and link that times are predicted for.

@@ -3,6 +3,7 @@
 
 import pathlib
 import tempfile
+import threading
 import unittest
 
 import numpy as np
@@ -153,6 +154,43 @@ class Errors(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "Pipeline was turned off before"):
                 runner.push({details["name"]: good})
             self.assertIsNone(runner.pop())
+
+    def test_pipeline_of_segments_that_are_not_ready(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = reef.compile(CREATURES, folder, num_segments=2).files
+            segments = [edgetpu.make_interpreter(file, device=f":{i}") for i, file in enumerate(files)]
+            runner = PipelinedModelRunner(segments)
+            details = segments[0].get_input_details()[0]
+            picture = {details["name"]: np.zeros(details["shape"], details["dtype"])}
+            runner.push(picture)
+            for call in (runner.pop, lambda: runner.push(picture)):
+                with self.assertRaisesRegex(RuntimeError, "Segment 0 runner error: Invoke called on model that is not ready"):
+                    call()
+
+    def test_pipeline_holds_what_its_queues_hold(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = reef.compile(CREATURES, folder, num_segments=2).files
+            segments = [edgetpu.make_interpreter(file, device=f":{i}") for i, file in enumerate(files)]
+            for segment in segments:
+                segment.allocate_tensors()
+            runner = PipelinedModelRunner(segments)
+            runner.set_input_queue_size(1)
+            runner.set_output_queue_size(1)
+            details = segments[0].get_input_details()[0]
+            picture = {details["name"]: np.zeros(details["shape"], details["dtype"])}
+            most = 2 * len(segments) + 1  # a place in each segment and in each queue between, before and behind them
+            for _ in range(most):
+                runner.push(picture)
+            more = threading.Thread(target=lambda: (runner.push(picture), runner.push({})))
+            more.start()
+            more.join(0.5)
+            self.assertTrue(more.is_alive())  # until somebody takes a result
+            count = 0
+            while runner.pop():
+                count += 1
+            self.assertEqual(count, most + 1)
+            more.join(5)
+            self.assertFalse(more.is_alive())
 
     def test_imprinting_without_training(self):
         with self.assertRaisesRegex(RuntimeError, "Model is not trained"):

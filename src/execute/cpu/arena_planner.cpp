@@ -11,7 +11,7 @@ namespace {
 
 // Placement is quadratic in the number of items; above this many, one order has to do.
 constexpr std::size_t kManyItems = 20000;
-// What improving a plan may cost, in visits of an item: some milliseconds.
+// Limits on the work of improving a plan, in visits of an item: some milliseconds.
 constexpr std::size_t kMostVisits = 4'000'000;
 constexpr std::size_t kMostImprovements = 200;
 
@@ -57,8 +57,8 @@ ArenaPlan place_in_order(const std::vector<ArenaItem>& items, const std::vector<
   return plan;
 }
 
-// What lies on top is what makes the arena large: it is placed first the next time, and so on until the lower bound is
-// reached or enough was tried.
+// The item on top makes the arena large: it is placed first the next time, and so on until the lower bound is reached
+// or enough was tried.
 void improve(const std::vector<ArenaItem>& items, std::vector<std::size_t> order, std::int64_t lower_bound,
              ArenaPlan& best) {
   std::erase_if(order, [&](std::size_t i) { return items[i].bytes == 0; });

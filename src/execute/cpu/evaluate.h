@@ -23,11 +23,11 @@ struct Value {
   std::vector<std::uint8_t> bytes;
 };
 
-// What one Evaluator may take. Constants of real models are far below it.
+// Limits of one Evaluator. Constants of real models are far below them.
 struct EvaluationBound {
   std::int64_t memory_bytes = std::int64_t{1} << 30;  // of each evaluation: tensors and scratch
-  // Of all evaluations together. Work is counted (ops::cpu_work; about a nanosecond of plain code each), so that the
-  // same model is treated alike on every machine. The time limit is a net below it for ops that take much longer.
+  // Limits of all evaluations together. Work is counted (ops::cpu_work; about a nanosecond of plain code each), so that
+  // the same model is treated alike on every machine. The time limit is a net below it for ops that take much longer.
   double work = 2e10;
   double seconds = 60;
 };

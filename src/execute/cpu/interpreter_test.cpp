@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the interpreter does beyond calling kernels: shapes known early, shapes known late, resizing, notes.
+// Tests of what the interpreter does beyond calling kernels: shapes known early or late, resizing, notes.
 #include "execute/cpu/interpreter.h"
 
 #include <cstring>

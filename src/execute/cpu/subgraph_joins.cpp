@@ -224,7 +224,7 @@ std::vector<SubgraphRunner::OpState*> SubgraphRunner::chain_of_maps(OpState& fir
 
 namespace {
 
-// What the chain makes of each of 256 bytes: the ops are run on them.
+// Makes the chain's table by running its ops on all 256 bytes.
 Result<kernels::ByteTable> table_of(const std::vector<SubgraphRunner::OpState*>& chain, const ops::Tensor& input,
                                     const InterpreterOptions& options) {
   auto model = std::make_shared<ir::Model>();

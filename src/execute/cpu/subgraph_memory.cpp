@@ -101,8 +101,8 @@ Status SubgraphRunner::reset_tensors() {
   return ok_status();
 }
 
-// Of every tensor: the number of the one in whose place it lies. Ops that only would copy a tensor onto itself are
-// marked.
+// Returns for every tensor the number of the one in whose place it lies. Ops that would only copy a tensor onto itself
+// are marked.
 std::vector<std::int32_t> SubgraphRunner::share_memory() {
   std::vector<PlacedTensor> tensors(tensors_.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -22,7 +22,7 @@ Result<ops::Kernel> never_prepare(ops::PrepareContext&) {
   return internal_error("an op that is executed elsewhere has no kernel here");
 }
 constexpr std::string_view kAnyType[] = {"any"};
-// What the runner needs to know about an op that is executed elsewhere: it keeps shapes, and is never folded.
+// Definition of an op that is executed elsewhere: it keeps shapes, and is never folded.
 constinit const ops::OpDef kForeignOp = ops::define({.name = "foreign op",
                                                      .summary = "Executed elsewhere.",
                                                      .inputs = {0, ops::kAnyNumber},

@@ -48,7 +48,7 @@ class SubgraphRunner {
   void reset_variables();
   Status resize_output(ops::Tensor& tensor, const ir::Shape& shape);
 
-  // What ops had to say when they were prepared, with their places.
+  // Notes of ops from when they were prepared, with their places.
   const std::vector<std::string>& notes() const { return notes_; }
 
   bool is_running = false;  // guards against a subgraph that calls itself

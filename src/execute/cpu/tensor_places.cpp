@@ -56,7 +56,7 @@ class Sharing {
  private:
   const std::vector<PlacedTensor>& tensors_;
   std::vector<std::int32_t> place_;
-  // Of each place, by its first tensor:
+  // Properties of each place, indexed by its first tensor:
   std::vector<std::int32_t> last_;  // last op that reads one of its tensors
   std::vector<bool> belongs_to_caller_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the device believes of the chip, as a list, so that each statement can be doubted by itself.
+// The statements about the chip that the device relies on, as a list, so that each can be doubted by itself.
 //
 // Nothing of this has been tried on silicon. What stands in for that are public programs: one that no longer runs, or
 // gives other outputs, when the device takes the alternative of a belief shows that the belief is needed. A device

@@ -15,7 +15,7 @@ inline std::int64_t equal_steps(const isa::NestCursor& cursor, const isa::NestSh
   return std::max<std::int64_t>(1, std::min(cursor.run(), end - cursor.position()));
 }
 
-// Of so many steps, how many can be made at once so that all addresses are within [0, size). 1 where this is not
+// Number of the `steps` that can be made at once so that all addresses are within [0, size). 1 where this is not
 // certain: the step must be looked at by itself.
 inline std::int64_t steps_inside(std::int64_t address, std::uint64_t stride, std::int64_t steps, std::int64_t size) {
   constexpr std::int64_t kFar = std::int64_t{1} << 30;

@@ -85,7 +85,7 @@ void add_wide_products(const std::int32_t* weights, const std::int32_t* inputs, 
 #if defined(__x86_64__)
 namespace {
 
-// What one call works on: weights from a column on, inputs and sums from a row on.
+// The operands of one call: weights from a column on, inputs and sums from a row on.
 struct Block {
   const std::int16_t* weights;
   const std::int16_t* inputs;
@@ -153,7 +153,7 @@ void add_block_sse2(const Block& b) {
   }
 }
 
-// What one call works on: bytes from a column on, inputs and sums from a row on.
+// The operands of one call: bytes from a column on, inputs and sums from a row on.
 struct LineBlock {
   const std::uint8_t* const* lines;
   std::ptrdiff_t first_byte;

@@ -6,8 +6,8 @@
 // what they permit may happen at any moment, so this is one of the orders the chip could take. Programs whose result
 // depends on the order are races (see Options::order).
 //
-// What silicon would not forgive is an error that names instruction, tile and unit: addresses outside a memory, memory
-// that nothing wrote, a standstill, bytes left over at the end.
+// Faults that silicon would not forgive are errors that name instruction, tile and unit: addresses outside a memory,
+// memory that nothing wrote, a standstill, bytes left over at the end.
 #pragma once
 
 #include <algorithm>
@@ -98,8 +98,8 @@ struct Running {
 
 struct TensorRun;  // tensor_unit.h
 
-// What a tensor unit did that is not its tile's own business. Units of several tiles work at the same time; this is
-// looked at when all are done, in the order of tiles.
+// Effects of a tensor unit outside of its tile. Units of several tiles work at the same time; their effects are looked
+// at when all are done, in the order of tiles.
 struct TensorEffects {
   bool moved = false;
   std::int64_t steps = 0;
@@ -124,7 +124,7 @@ struct Tile {
   WideMemory wide;
   ScalingMemory scaling;
   std::array<std::uint16_t, chip::kTileCounters> counters{};
-  // What a counter was last set to, and how often it was signalled since: it has 16 bits and wraps.
+  // The value that a counter was last set to, and how often it was signalled since: it has 16 bits and wraps.
   std::array<std::uint16_t, chip::kTileCounters> set_to{};
   std::array<std::int64_t, chip::kTileCounters> signals{};
   std::array<Unit, chip::kTileUnits> units;

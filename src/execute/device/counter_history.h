@@ -13,7 +13,7 @@
 
 namespace reef::device {
 
-// What an agent tells by a signal or a message: when, and what lies behind it.
+// The content of a signal or a message: its moment, and what its sender had done before it.
 struct Stamp {
   Moment moment;
   int agent = 0;

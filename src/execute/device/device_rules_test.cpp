@@ -107,7 +107,7 @@ TEST(DeviceRules, ResamplesByTwoFourAndEight) {
     int step, phase, first, distance;
     std::uint8_t a, b;
   };
-  // Of 0x80: at 1/2, phase 1 at 1/4 and 3/4; at 1/4 and 3/4; at 1/8 and 5/8 pixel.
+  // Fractions of 0x80: at 1/2, phase 1 at 1/4 and 3/4; at 1/4 and 3/4; at 1/8 and 5/8 pixel.
   const Case cases[] = {
       {64, 0, 0, 1, 0x00, 0x40}, {64, 1, 0, 1, 0x20, 0x60}, {32, 0, 1, 2, 0x20, 0x60}, {16, 0, 1, 4, 0x10, 0x50}};
   for (const Case& c : cases) {

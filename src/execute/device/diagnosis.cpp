@@ -76,7 +76,7 @@ std::string_view tile_signaller(std::size_t counter) {
   return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
 }
 
-// What a counter that has not reached `needed` lacks.
+// Describes a counter that has not reached `needed`.
 std::string lack_of(bool is_scalar, std::uint8_t counter, std::uint16_t value, std::uint32_t needed) {
   return fmt::format("{} is {}, {} is needed (signalled by {})",
                      is_scalar ? isa::kScalarCounterNames[counter] : isa::kTileCounterNames[counter],

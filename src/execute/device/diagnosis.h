@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an instruction that does not move waits for. Private to the device.
+// Explains what an instruction that does not move waits for. Private to the device.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ using Clock = std::uint32_t;  // moves of one agent; runs are bounded far below 
 using Clocks = std::array<Clock, kAgents>;
 using SharedClocks = std::shared_ptr<const Clocks>;
 
-// What one agent knows. Snapshots are shared by all that it tells before it learns something new.
+// The knowledge of one agent. Snapshots are shared by all that it tells before it learns something new.
 class Knowledge {
  public:
   explicit Knowledge(int agent = 0) : agent_(agent) {}

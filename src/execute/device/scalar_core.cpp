@@ -18,7 +18,7 @@ namespace b = isa::bundle;
 // The published range of addresses is 64 bits; buffers are given 2^32 bytes each.
 constexpr std::uint64_t kFirstAddress = std::uint64_t{1} << 40, kAddressStep = std::uint64_t{1} << 32;
 
-// What the host may be sent before it is asked to take it.
+// Limits on what the host may be sent before it is asked to take it.
 constexpr std::size_t kMaxUnclaimedBytes = 1 << 24;
 constexpr std::size_t kMaxTransfers = 1 << 16;
 

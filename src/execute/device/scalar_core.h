@@ -18,10 +18,10 @@
 
 namespace reef::device {
 
-// What a transfer is for; numbers as in the descriptor's tag (libedgetpu names them).
+// The purpose of a transfer; numbers as in the descriptor's tag (libedgetpu names them).
 enum class Purpose : std::uint8_t { kInput = 1, kParameters = 2, kOutput = 3, kInterrupt = 4 };
 
-// What a scalar instruction asked of the host.
+// A scalar instruction's request to the host.
 struct HostRequest {
   Purpose purpose = Purpose::kInput;
   std::uint64_t bytes = 0;
@@ -46,7 +46,7 @@ class Host {
 
   // Bytes that were put, ever.
   virtual std::uint64_t pushed() const = 0;
-  // What was asked for and not used, or sent and not asked for; empty: nothing.
+  // Describes what was asked for and not used, or sent and not asked for; empty if there is nothing.
   virtual std::string left_over() const = 0;
 };
 
@@ -120,7 +120,7 @@ class ScalarCore {
 
   // Where the core stands.
   std::size_t chunk = 0, next = 0;
-  // Of the running repeat: instructions [body_begin, body_end) and how often they are still to be run.
+  // The running repeat: its instructions [body_begin, body_end) and how often they are still to be run.
   std::size_t body_begin = 0, body_end = 0;
   std::uint32_t repeats_left = 0;
 

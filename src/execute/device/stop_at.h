@@ -70,11 +70,11 @@ class StopAt : public Observer {
 
   // Absent: it has not come to that.
   const std::optional<Snapshot>& snapshot() const { return snapshot_; }
-  // Of the run that has ended: why there is no snapshot, if there is none.
+  // Says why the run that has ended left no snapshot; ok if it left one.
   Status status() const;
   // The program that ran has such an instruction.
   bool was_found() const { return program_ != nullptr && error_.ok(); }
-  // Of the snapshot's program: "row 228 (multiply_add)".
+  // Names an instruction of the snapshot's program: "row 228 (multiply_add)".
   std::string describe(std::size_t index) const { return program_->describe(index); }
   const Program& program() const { return *program_; }
 
@@ -101,8 +101,8 @@ class StopAt : public Observer {
   bool is_watching_ = false;  // the program that runs is the one
   std::size_t index_ = 0;
   std::int64_t reached_ = 0;
-  // Of the occurrence that counts: who is still to finish it. Units work in order, so a tile's k-th finish is that of
-  // the k-th instance it was handed.
+  // Who is still to finish the occurrence that counts. Units work in order, so a tile's k-th finish is that of the k-th
+  // instance it was handed.
   bool is_handed_out_ = false;
   std::uint32_t handed_to_ = 0, waiting_for_ = 0;
   std::array<std::int64_t, chip::kTiles> handed_count_{}, finished_count_{}, needed_{};

@@ -35,7 +35,7 @@ class TagFollower : public Observer {
   using TagLine = std::array<Tag, kLineBytes>;
   using TagWord = std::array<Tag, 4>;
 
-  // Of a byte of one of the host's buffers (in the order of device.cpp) that the program has not written.
+  // The tag of a byte of one of the host's buffers (in the order of device.cpp) that the program has not written.
   virtual Tag tag_of_host_byte(const Program& program, std::size_t buffer, std::uint64_t offset) const = 0;
   // The tag of bytes that a mesh instruction fills memory with.
   virtual Tag tag_of_fill(const Running& /*run*/) const { return kFillTag; }
@@ -50,7 +50,7 @@ class TagFollower : public Observer {
   }
   Tag* scaling(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)].scaling.data(); }
   const Program& program() const { return *program_; }
-  // Of one of the host's buffers, as far as the program has written it.
+  // The tags of one of the host's buffers, as far as the program has written it.
   const std::vector<Tag>& written(std::size_t buffer) const {
     static const std::vector<Tag> kNothing;
     const auto found = written_.find(buffer);

@@ -25,7 +25,8 @@ std::vector<int> agents_of(int tile, std::initializer_list<isa::Unit> units) {
 Timeline::Timeline(const TimelineOptions& options) : options_(options) {
   if (options_.timing.link == nullptr) options_.timing.link = chip::link_profiles().data();
   cycles_per_in_byte_ = options_.timing.clock_hz / options_.timing.link->in_bytes_per_second;
-  cycles_per_out_byte_ = options_.timing.clock_hz / options_.timing.link->out_bytes_per_second;
+  cycles_per_out_byte_ =
+      options_.timing.clock_hz / (options_.timing.link->out_bytes_per_second * options_.timing.reading.output_speed);
 }
 
 Timeline::~Timeline() = default;
@@ -201,6 +202,7 @@ void Timeline::begin_instruction_chunk(std::size_t chunk) {
   const auto rows = program_->row_of[last] + isa::info(program_->operations[last].opcode).rows;
   const std::uint64_t bytes = static_cast<std::uint64_t>(rows) * isa::kRowBytes;
   Moment arrival = link_in_;
+  if (options_.timing.reading.instructions_in_turn) arrival.wait_for(core().moment);
   arrival.spend(Spent::kInstructions, static_cast<double>(bytes) * cycles_per_in_byte_);
   link_slices_.push_back({Spent::kInstructions, link_in_.time, arrival.time, bytes});
   link_in_ = arrival;
@@ -354,7 +356,7 @@ void Timeline::started(const Tile* tile, int unit, const Running& run) {
 
 void Timeline::finished(const Tile* tile, int unit, const Running& /*run*/) {
   Agent& worker = tile != nullptr ? agent(tile->number, unit) : host_agent(unit);
-  // What is left of a line at the end of an outfeed is padding.
+  // The rest of a line at the end of an outfeed is padding.
   if (tile == nullptr && unit == static_cast<int>(HostUnitId::kOutfeed) && to_scalar_byte_ != 0) {
     to_scalar_.pop_front();
     to_scalar_byte_ = 0;

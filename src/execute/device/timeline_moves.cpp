@@ -9,9 +9,6 @@
 namespace reef::device {
 namespace {
 
-// Data that the chip takes from the link ahead of the instruction that stores it. Fitted by others to a USB trace of a
-// streamed network (38.9 kB).
-constexpr std::uint64_t kLinkBufferBytes = 38000;
 // A bound for programs that no compiler made.
 constexpr std::size_t kMostLinkRecords = 1 << 20;
 
@@ -122,10 +119,12 @@ void Timeline::line_received(const Move& move) {
   auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
   if (!lines.empty()) {
     receive(receiver, lines.front());
-    Moment stored = tile.port;
-    stored.spend(Spent::kRing, lines.front().ring_cycles);
-    receiver.moment.wait_for(stored);
-    tile.port = receiver.moment;
+    if (!options_.timing.reading.takes_lines_while_computing) {
+      Moment stored = tile.port;
+      stored.spend(Spent::kRing, lines.front().ring_cycles);
+      receiver.moment.wait_for(stored);
+      tile.port = receiver.moment;
+    }
     lines.pop_front();
   }
   receiver.knowledge.tick();
@@ -218,7 +217,8 @@ void Timeline::infed(const Move& move) {
     const std::uint64_t part = std::min(bytes, transfer.left);
     Moment arrival = link_in_;
     sent_in_ += part;
-    while (!taken_.empty() && sent_in_ > kLinkBufferBytes && taken_.front().first <= sent_in_ - kLinkBufferBytes) {
+    const std::uint64_t ahead = options_.timing.reading.ahead_bytes;
+    while (!taken_.empty() && sent_in_ > ahead && taken_.front().first <= sent_in_ - ahead) {
       arrival.wait_for(taken_.front().second);
       taken_.pop_front();
     }

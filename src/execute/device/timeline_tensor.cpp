@@ -82,7 +82,11 @@ void Timeline::compute_block(const TensorMove& move, std::int64_t from, std::int
   const std::int64_t out_from = out_at(from), out_to = to == move.to ? move.out_to : out_at(to);
   const double steps = static_cast<double>(to - from) * options_.timing.costs.tensor_step;
   const double words = static_cast<double>(out_to - out_from) * options_.timing.costs.result_word;
-  const double cycles = std::max(steps, words);
+  double cycles = std::max(steps, words);
+  if (!op.accumulate_inside) {  // one visit for each pass of the innermost loop
+    cycles += options_.timing.reading.sum_visit * static_cast<double>(to - from) /
+              static_cast<double>(op.loops.pass_length(1));
+  }
   tensor.moment.wait_for(tile.port);
   const Stamp begin = stamp_of(tensor);
   work(tensor, Spent::kCompute, cycles);

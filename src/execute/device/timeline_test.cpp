@@ -125,7 +125,7 @@ tile_fence tiles=all drain=all
 }
 
 TEST(Timeline, AWaitPutsOneAfterTheOther) {
-  // What a southward instruction stores counts as arriving from the north.
+  // Data that a southward instruction stores count as arriving from the north.
   const auto fills = [](std::string_view wait) {
     return std::string(
                "mesh_south tiles=0 fill fill_value=0x1\n  out narrow word 40: for x4 +1\n"

@@ -30,7 +30,7 @@ inline std::int64_t next_pass(const WaitPasses& passes, std::int64_t position) {
   return std::min((position + passes.length - 1) / passes.length, passes.count);
 }
 
-// What the counter must have reached before a pass; 16 bits of it count.
+// The value that the counter must have reached before a pass; 16 bits of it count.
 inline std::uint32_t needed_before(const isa::Wait& wait, std::int64_t pass) {
   return static_cast<std::uint32_t>(wait.threshold) + wait.increment * static_cast<std::uint32_t>(pass);
 }

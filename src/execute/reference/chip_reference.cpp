@@ -102,7 +102,7 @@ const std::map<std::string_view, ChipOpEntry>& all_ops() {
   return *ops;
 }
 
-// What every function of the table relies on: tensors of values have elements, and one scale unless they are constant.
+// Every function of the table relies on this: tensors of values have elements, and one scale unless they are constant.
 Status check_operands(const ChipOp& op) {
   const auto check = [](const ir::Tensor& tensor, bool is_constant) -> Status {
     if (!ir::is_integer_8(tensor.type) && tensor.type != ir::DataType::kInt16) return ok_status();
@@ -207,7 +207,7 @@ Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const Tenso
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
     REEF_REQUIRE(static_cast<std::int64_t>(bytes.size()) == ir::byte_size(tensor.shape, tensor.type).value_or(-1),
                  "tensor '{}' does not take {} bytes", tensor.name, bytes.size());
-    // Of other types there would be no values, and every loop below runs over shapes.
+    // Tensors of other types would have no values, and every loop below runs over shapes.
     if (!is_known_type(tensor.type))
       return unsupported("the chip has no {} ('{}')", ir::type_name(tensor.type), tensor.name);
     values[index] = chip_value(tensor, bytes.data(), bytes.size());

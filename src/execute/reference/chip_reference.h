@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Edge TPU computes for a quantized model, found without one: every op by plain loops over whole tensors, with
+// Computes what an Edge TPU would for a quantized model: every op by plain loops over whole tensors, with
 // the chip's numerics. It shares no code with the virtual device (src/execute/device, src/isa) beyond the definitions
 // of requantization and of the function tables in src/numeric; nothing here knows of tiles, memories or instructions.
 // Where Google's binary on the virtual device gives the same bytes, both have the whole path right.
@@ -22,7 +22,7 @@
 
 namespace reef::reference {
 
-// Of tensors by name, as TFLite holds them.
+// Contents of tensors by name, as TFLite holds them.
 using NamedBytes = std::map<std::string, std::vector<std::uint8_t>>;
 
 inline constexpr int kReefGeneration = 17;  // Reef's own programs: one more than the last of Google's
@@ -39,7 +39,7 @@ struct ChipReferenceOptions {
 // A variable that an op changes (an LSTM's state) is a tensor of this name to the compiled model.
 inline constexpr char kVariableOutputSuffix[] = "_variable_output";
 
-// Of the first graph's tensors by number, as TFLite holds them.
+// Contents of the first graph's tensors by number, as TFLite holds them.
 using TensorBytes = std::map<std::int32_t, std::vector<std::uint8_t>>;
 
 // The values of `wanted`, from those of `given` and of constants. Ops that they do not depend on are not looked at.

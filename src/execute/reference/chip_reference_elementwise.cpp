@@ -199,41 +199,20 @@ Status minimum(ChipOp& op) { return extreme(op, false); }
 
 // ---- Squared difference ----
 
-// Google's programs square by a table, without rounding the difference: the weighted sum times its multiplier is the
-// difference itself, and the table is x * x / s_out.
-Status googles_squared_difference(ChipOp& op, const Scales& s) {
+// The weighted sum times its multiplier is the difference itself, which is not rounded; its square comes by a table.
+// Google's programs have the same numbers (docs/hardware/public_files.md#larger-files).
+Status squared_difference(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), 1.0f);
   REEF_REQUIRE(add.has_value(), "scales that cannot be subtracted");
-  const float factor = 1.0f / s.out.scale();
+  const numeric::ChipFunction square = numeric::chip_square(s.out.scale());
   const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::int64_t sum =
         std::int64_t{add->a_weight} * (a[i] - s.a.zero()) - std::int64_t{add->b_weight} * (b[i] - s.b.zero());
     const float difference = static_cast<float>(sum) * add->multiplier;
-    codes.push_back(numeric::chip_round(factor * difference * difference, s.out.zero(), 255));
-  }
-  op.set(0, std::move(codes));
-  return ok_status();
-}
-
-// Our own programs: the difference in 16 bits, then its square.
-Status squared_difference(ChipOp& op) {
-  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  if (op.options().compiler_generation < kReefGeneration) return googles_squared_difference(op, s);
-  const auto numbers =
-      numeric::chip_squared_difference(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
-  REEF_REQUIRE(numbers.has_value(), "scales that cannot be subtracted");
-  constexpr float kMost = numeric::kMostWideDifference;
-  const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
-  std::vector<std::int32_t> codes;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::int64_t sum =
-        std::int64_t{numbers->a_weight} * (a[i] - s.a.zero()) - std::int64_t{numbers->b_weight} * (b[i] - s.b.zero());
-    constexpr std::int32_t kZero = numeric::kWideDifferenceZero;
-    const std::int64_t difference =
-        requantized(sum, numbers->difference_multiplier, {.max = kMost, .min = -kMost}, kZero, 65535) - kZero;
-    codes.push_back(requantized(difference * difference, numbers->square_multiplier, s.clamp, s.out.zero()));
+    codes.push_back(numeric::chip_round(square.at(difference), s.out.zero(), 255));
   }
   op.set(0, std::move(codes));
   return ok_status();
@@ -274,7 +253,7 @@ Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale
 }
 // By a table of Reef's own (ops/table_functions.h).
 Status by_fitted_table(ChipOp& op) {
-  if (!ops::table_function(op.op())) return unsupported("it is no function of one operand");
+  if (!ops::table_function(op.op())) return unsupported("no table was fitted for it (rewrite by-table)");
   const std::size_t operand = ops::table_operand(op.op());
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(operand)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
@@ -332,6 +311,14 @@ std::vector<ChipOpEntry> chip_elementwise_ops() {
           {"PRELU", prelu, 2},
           {"RSQRT", rsqrt},
           {"GELU", by_fitted_table},
+          {"HARD_SWISH", by_fitted_table},
+          {"ELU", by_fitted_table},
+          {"EXP", by_fitted_table},
+          {"LOG", by_fitted_table},
+          {"SQRT", by_fitted_table},
+          {"ABS", by_fitted_table},
+          {"RELU_0_TO_1", by_fitted_table},
+          {"LEAKY_RELU", by_fitted_table},
           {"DIV", by_fitted_table},
           {"SQUARED_DIFFERENCE", squared_difference, 2}};
 }

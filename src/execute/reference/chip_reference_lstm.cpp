@@ -116,7 +116,7 @@ Status require_known_form(const ChipOp& op) {
   return unsupported("it is known only for a batch of one and tanh");
 }
 
-// Of weights, biases and states, for a step's input of `width` numbers.
+// Checks the sizes of weights, biases and states for a step's input of `width` numbers.
 Status require_sizes(const ChipOp& op, std::size_t width) {
   const std::size_t cells = op.value(kHidden).codes.size();
   bool fits = op.value(kCell).codes.size() == cells;

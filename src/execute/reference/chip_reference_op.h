@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the chip reference share: a tensor's value as the chip holds it, and one op with its operands.
+// Types that the parts of the chip reference share: a tensor's value as the chip holds it, and one op with its
+// operands.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,7 @@ class ChipOp {
   // For loops over foreign sizes: every few thousand products.
   Status check_budget() const { return options_.budget.check("computing a model in the chip's arithmetic"); }
 
-  // Of the output's shape.
+  // Sets output `i`, whose shape is the declared one.
   void set(std::size_t i, std::vector<std::int32_t> codes) {
     values_[op_.outputs[i]] = {output(i).shape, std::move(codes)};
   }

@@ -286,7 +286,7 @@ numeric::ChipPoolOrder pool_order(const ChipOp& op, bool whole_map) {
   return output_last ? numeric::ChipPoolOrder::kOutputLast : numeric::ChipPoolOrder::kCountLast;
 }
 
-// What pooling does with the values under one window.
+// Reduces the values under one window of a pool to one value.
 using Reduction = std::function<std::int32_t(std::span<const std::int32_t> codes)>;
 
 Status pool(ChipOp& op, const Window& y, const Window& x, const Reduction& reduction) {

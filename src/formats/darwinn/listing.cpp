@@ -77,7 +77,7 @@ Status replace_in_op(ir::Operator& op, const std::map<Place, const isa::NamedPro
     if (!replaced.ok()) return replaced.status().in(fmt::format("program '{}'", program->name));
     is_changed = is_changed || *replaced;
   }
-  // What stays as it is keeps its bytes, whatever compiler laid them out.
+  // Unchanged options keep their bytes, whatever compiler laid them out.
   if (!is_changed) return ok_status();
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, write_custom_options(options));
   op.custom_options = Bytes(std::move(bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Edge TPU custom op carries, as plain structures: everything its bytes say (docs/formats/darwinn.md).
+// The contents of an Edge TPU custom op as plain structures: everything its bytes say (docs/formats/darwinn.md).
 //
 // CustomOptions > Package > Executable > InstructionChunk. Instructions and parameters are slices of the bytes they
 // were read from. Fields are named as in package.fbs; what they mean beyond that file is said here.

@@ -270,7 +270,7 @@ TEST(DarwinnReader, RefusesOffsetsThatLeadNowhere) {
   }
 }
 
-// What can still be read must also be writable, as something that reads as the same.
+// A package that can still be read must also be writable, and read back as the same.
 template <typename Value>
 void expect_survives(const Result<Value>& value, Result<Buffer> (*write)(const Value&),
                      const std::function<Result<Value>(const Bytes&)>& read) {

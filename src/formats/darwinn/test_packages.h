@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share.
+// Packages that the tests of this folder share.
 #pragma once
 
 #include <string>

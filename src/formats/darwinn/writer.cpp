@@ -90,7 +90,7 @@ Result<std::vector<std::uint8_t>> guarded(Write write) {
   }
 }
 
-// What read_bare_programs() filled in is left out again.
+// Leaves out again what read_bare_programs() filled in.
 Result<std::vector<std::uint8_t>> write_bare_program(Executable executable) {
   executable.type = ExecutableType::kStandAlone;
   executable.parameter_caching_token = 0;

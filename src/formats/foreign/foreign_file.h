@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people hand over instead of a model that Reef reads, recognized by its content, and what to do with it.
+// Recognizes, by their content, files that people hand over instead of a model that Reef reads, and says what to do.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct Array {
   std::string describe() const;  // "uint8 [2000, 32, 32, 3]"
 };
 
-// What the line of text says.
+// The contents of the header's line of text.
 struct Header {
   ir::DataType type = ir::DataType::kFloat32;
   std::vector<std::int64_t> shape;

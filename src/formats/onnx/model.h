@@ -150,7 +150,7 @@ struct Model {
   std::vector<Function> functions;
   std::vector<std::pair<std::string, std::string>> metadata;
 
-  // Of a domain ("" and "ai.onnx" are the same); 0: not imported.
+  // The version of a domain's operators ("" and "ai.onnx" are the same); 0 if the domain is not imported.
   std::int64_t opset(std::string_view domain) const;
 };
 

@@ -33,7 +33,7 @@ bool is_plain(const ir::Tensor& tensor) {
 
 bool is_plain(const ir::Operator& op) {
   const bool has_options =
-      op.options_type.empty() ? op.attributes.empty() : find_option_table(op.options_type) != nullptr;
+      op.options_type.empty() ? has_only_notes(op.attributes) : find_option_table(op.options_type) != nullptr;
   return has_options && op.builtin_code >= 0 && op.builtin_code <= static_cast<int>(fb::BuiltinOperator::MAX) &&
          op.intermediates.empty() && op.mutating_variable_inputs.empty() && !op.opaque_options &&
          !op.opaque_options_2 && !op.custom_options_are_large && op.custom_options_format == 0 &&

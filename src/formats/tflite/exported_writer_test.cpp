@@ -54,7 +54,7 @@ TEST(ExportedWriter, DataIsAligned) {
   EXPECT_EQ(find({4, 0, 0, 0, 1, 2, 3, 4}) % 16, 12);
 }
 
-// What the exporter has no place for is written all the same.
+// Contents for which the exporter has no place are written all the same.
 TEST(ExportedWriter, OtherModelsAreWrittenTheOtherWay) {
   const ir::Model full = testing::make_full_model();
   EXPECT_EQ(must_export(full), testing::must_write(full));

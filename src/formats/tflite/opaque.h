@@ -6,9 +6,9 @@
 // position modulo 16. Only vtables are referred to backward or far away (writers share them over the whole file); a
 // distant one is copied to the front of the piece.
 //
-// What is a possible offset depends on what surrounds the table, so a second cut could come out larger than the first.
-// Pieces are therefore put into a file with a frame in front, 16 bytes that no table refers to: "REEFopq1", the size of
-// the piece and the offset of its table in it, 32 bits each. A framed table is cut exactly as it was put.
+// Which numbers could be offsets depends on what surrounds the table, so a second cut could come out larger than the
+// first. Pieces are therefore put into a file with a frame in front, 16 bytes that no table refers to: "REEFopq1", the
+// size of the piece and the offset of its table in it, 32 bits each. A framed table is cut exactly as it was put.
 //
 // Not guaranteed: that the piece is minimal (a number that looks like an offset drags in what lies there), nor that it
 // is complete for a table that holds vectors of structs wider than 8 bytes (TFLite has none) or more than

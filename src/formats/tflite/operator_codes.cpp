@@ -2,6 +2,7 @@
 #include "formats/tflite/operator_codes.h"
 
 #include <array>
+#include <map>
 #include <utility>
 
 #include "formats/tflite/schema_generated.h"
@@ -11,10 +12,15 @@ namespace reef::tflite {
 namespace fb = tflite_schema;
 
 std::int32_t builtin_code(std::string_view type) {
-  for (const fb::BuiltinOperator code : fb::EnumValuesBuiltinOperator()) {
-    if (type == fb::EnumNameBuiltinOperator(code)) return static_cast<std::int32_t>(code);
-  }
-  return -1;
+  static const auto codes = [] {
+    std::map<std::string_view, std::int32_t> table;
+    for (const fb::BuiltinOperator code : fb::EnumValuesBuiltinOperator()) {
+      table.emplace(fb::EnumNameBuiltinOperator(code), static_cast<std::int32_t>(code));
+    }
+    return table;
+  }();
+  const auto found = codes.find(type);
+  return found == codes.end() ? -1 : found->second;
 }
 
 std::int32_t operator_version(std::string_view type, ir::DataType operands) {
@@ -49,12 +55,28 @@ std::int32_t operator_version(std::string_view type, ir::DataType operands) {
                                                                               {"SUM", 2},
                                                                               {"TANH", 2},
                                                                               {"TRANSPOSE", 2}}};
+  // Its first version never had a kernel; TFLite's runtimes refuse it.
+  if (type == "BROADCAST_TO") return operands == ir::DataType::kInt8 ? 3 : 2;
   if (type == "TRANSPOSE_CONV") return operands == ir::DataType::kInt8 ? 2 : 1;
   if (operands != ir::DataType::kInt8) return 1;
   for (const auto& [name, version] : kInt8) {
     if (name == type) return version;
   }
   return 1;
+}
+
+ir::Operator builtin_operator(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+                              std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
+                              ir::DataType operands) {
+  ir::Operator op;
+  op.type = type;
+  op.builtin_code = builtin_code(type);
+  op.version = operator_version(type, operands);
+  op.options_type = options_type;
+  op.attributes = std::move(attributes);
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  return op;
 }
 
 }  // namespace reef::tflite

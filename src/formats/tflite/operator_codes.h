@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
-#include "ir/type.h"
+#include "ir/model.h"
 
 namespace reef::tflite {
 
@@ -13,5 +14,9 @@ namespace reef::tflite {
 std::int32_t builtin_code(std::string_view type);
 // The version that TFLite gives an operator of this kind with operands of this type (8-bit ones of rank up to 4).
 std::int32_t operator_version(std::string_view type, ir::DataType operands);
+// A built-in operator with the code and version that a runtime expects.
+ir::Operator builtin_operator(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+                              std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
+                              ir::DataType operands);
 
 }  // namespace reef::tflite

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the schema says about tables, as data: which fields an option table has, at which slots, with which defaults.
+// The schema's tables as data: which fields an option table has, at which slots, with which defaults.
 //
 // Derived once from the binary schema that flatc embeds, so that the 150 or so option tables are read and written by
 // one generic routine each and a new table costs a line in schema.fbs and nothing here.

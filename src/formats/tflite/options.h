@@ -17,6 +17,10 @@ namespace reef::tflite {
 // `source` must have passed verification as a `table`. Running out of budget shows in context.status().
 ir::Attributes read_options(ReadContext& context, const OptionTable& table, const flatbuffers::Table& source);
 
+// Whether all attributes are notes that Reef's rewrites leave for its code generator ("reef_..."), which are never
+// written.
+bool has_only_notes(const ir::Attributes& attributes);
+
 // Where the table is, as the builder counts. Errors: an attribute that the table does not have, that is of another
 // type, or that does not fit.
 Result<flatbuffers::uoffset_t> write_options(flatbuffers::FlatBufferBuilder& builder, const OptionTable& table,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -177,6 +178,11 @@ bool is_scalar(const OptionField& field) { return field.kind <= FieldKind::kEnum
 constexpr std::string_view kOwnNotes = "reef_";
 
 }  // namespace
+
+bool has_only_notes(const ir::Attributes& attributes) {
+  return std::all_of(attributes.begin(), attributes.end(),
+                     [](const ir::Attribute& attribute) { return attribute.name.starts_with(kOwnNotes); });
+}
 
 Result<uoffset_t> write_options(FlatBufferBuilder& builder, const OptionTable& table,
                                 const ir::Attributes& attributes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the reader share: the file, the memory budget and the notes.
+// State that the parts of the reader share: the file, the memory budget and the notes.
 //
 // FlatBuffers lets any number of tables and vectors lie on the same bytes, so a small file can describe a huge model.
 // Everything that a reader allocates, or that a writer would have to repeat, is charged to a budget proportional to the

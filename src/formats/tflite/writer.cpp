@@ -157,7 +157,7 @@ Result<WrittenOptions> write_all_options(WriteContext& context, const ir::Operat
     result.value[i] = context.opaque_at(**opaque[i]);
   }
   if (op.options_type.empty()) {
-    REEF_REQUIRE(op.attributes.empty(), "it has attributes, but no options type that says what they are");
+    REEF_REQUIRE(has_only_notes(op.attributes), "it has attributes, but no options type that says what they are");
     return result;
   }
   const OptionTable* table = find_option_table(op.options_type);

@@ -109,7 +109,7 @@ void append(std::vector<std::uint8_t>& file, std::uint64_t value, int size) {
   for (int i = 0; i < size; ++i) file.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
 }
 
-// What local header and directory entry have in common: flags to the lengths of name and extra field.
+// Appends the part that local header and directory entry share: flags to the lengths of name and extra field.
 void append_description(std::vector<std::uint8_t>& file, const Member& member) {
   constexpr std::uint64_t kDateOf1980 = (1 << 5) | 1;
   append(file, 0, 2);

@@ -3,9 +3,9 @@
 // one.
 //
 // A converter keeps ONNX's meaning, channels first included: an operator that wants channels last is put between two
-// TRANSPOSE, which src/simplify moves and cancels afterwards. Sizes are known: dynamic ones were fixed at the inputs.
-// Element types: float16, bfloat16 and float64 are stored as float32, uint64 as int64, strings as numbers of names
-// (Conversion::names); other types as they are.
+// TRANSPOSE, which src/passes/float moves and cancels afterwards. Sizes are known: dynamic ones were fixed at the
+// inputs. Element types: float16, bfloat16 and float64 are stored as float32, uint64 as int64, strings as numbers of
+// names (Conversion::names); other types as they are.
 #pragma once
 
 #include <cstdint>

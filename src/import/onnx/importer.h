@@ -4,7 +4,7 @@
 // Every node becomes operators by its converter (converter.h), in order; sizes are known from the inputs on, so shapes
 // are inferred and shape arithmetic is computed on the way. Control flow is unrolled where its course is known, and
 // functions of the model are put in place of their calls. Channels-first meaning is kept with TRANSPOSE around
-// operators that want channels last; src/simplify removes them. Image inputs and outputs become channels-last.
+// operators that want channels last; src/passes/float removes them. Image inputs and outputs become channels-last.
 //
 // Foreign data: any node, attribute and tensor may be nonsense. Refusals name the node and say what to do.
 #pragma once

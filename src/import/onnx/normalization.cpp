@@ -198,6 +198,8 @@ Status convert_lp_normalization(NodeContext& ctx) {
 }
 
 // x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta
+// TFLite's LOCAL_RESPONSE_NORMALIZATION is not used: its reference kernel leaves out the last channel of each window,
+// its optimized one does not.
 Status convert_lrn(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
@@ -207,16 +209,6 @@ Status convert_lrn(NodeContext& ctx) {
                b.shape(x).to_string());
   const double alpha = ctx.float_attribute("alpha", 1e-4f), beta = ctx.float_attribute("beta", 0.75f);
   const double bias = ctx.float_attribute("bias", 1);
-  if (size % 2 == 1) {
-    ir::Attributes attributes;
-    attributes.set("radius", (size - 1) / 2);
-    attributes.set("bias", static_cast<double>(static_cast<float>(bias)));
-    attributes.set("alpha", static_cast<double>(static_cast<float>(alpha / static_cast<double>(size))));
-    attributes.set("beta", static_cast<double>(static_cast<float>(beta)));
-    const Id y = b.emit("LOCAL_RESPONSE_NORMALIZATION", {channels_last(b, x)}, b.type(x), std::move(attributes));
-    ctx.out(0, channels_first(b, y));
-    return ok_status();
-  }
   const std::int64_t before = (size - 1) / 2, after = size / 2;
   const Id squares = pad_constant(b, unary(b, "SQUARE", x), {0, before, 0, 0}, {0, after, 0, 0}, 0);
   Id sum = kAbsent;

@@ -5,13 +5,11 @@
 #include <map>
 #include <string>
 
+#include "formats/tflite/operator_codes.h"
 #include "formats/tflite/option_schema.h"
-#include "formats/tflite/schema_generated.h"
 
 namespace reef::import {
 namespace {
-
-namespace fb = tflite_schema;
 
 // Option tables whose name is not that of the operator in other letters (CONV_2D: Conv2DOptions).
 const std::map<std::string_view, std::string_view>& odd_options() {
@@ -66,24 +64,12 @@ std::string options_name(std::string_view op) {
   return tflite::find_option_table(name) != nullptr ? name : std::string();
 }
 
-std::int32_t code_of(std::string_view op) {
-  static const auto codes = [] {
-    std::map<std::string_view, std::int32_t> table;
-    for (const fb::BuiltinOperator code : fb::EnumValuesBuiltinOperator()) {
-      table.emplace(fb::EnumNameBuiltinOperator(code), static_cast<std::int32_t>(code));
-    }
-    return table;
-  }();
-  const auto found = codes.find(op);
-  return found == codes.end() ? ir::kCustomBuiltinCode : found->second;
-}
-
 bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), op) != names.end();
 }
 
-// Versions as TFLite's register.cc and op_version.cc number them. Kernels do not look at them; runtimes refuse numbers
-// above the ones they know.
+// Versions as TFLite's register.cc and op_version.cc number them, where they depend on more than the operator and an
+// int8 type. Kernels do not look at them; runtimes refuse numbers above the ones they know.
 std::int32_t version_of(std::string_view op, ir::DataType type, const ir::Attributes& attributes) {
   const bool is_int8 = type == ir::DataType::kInt8, is_int64 = type == ir::DataType::kInt64;
   if (op == "FULLY_CONNECTED") return attributes.get_bool("keep_num_dims") ? 5 : (is_int8 ? 4 : 1);
@@ -92,7 +78,6 @@ std::int32_t version_of(std::string_view op, ir::DataType type, const ir::Attrib
   if (op == "RESIZE_BILINEAR" || op == "RESIZE_NEAREST_NEIGHBOR") {
     return attributes.get_bool("half_pixel_centers") ? 3 : (is_int8 ? 2 : 1);
   }
-  if (op == "CONV_2D") return is_int8 ? 3 : 1;
   if (op == "DEPTHWISE_CONV_2D") {
     const bool is_dilated =
         attributes.get_int("dilation_h_factor", 1) > 1 || attributes.get_int("dilation_w_factor", 1) > 1;
@@ -100,37 +85,9 @@ std::int32_t version_of(std::string_view op, ir::DataType type, const ir::Attrib
   }
   if (op == "BROADCAST_TO") return 2;
   if (op == "GELU") return is_int8 ? 2 : 1;
-  if (is_int8 && is_one_of(op, {"ADD",
-                                "SUB",
-                                "MUL",
-                                "AVERAGE_POOL_2D",
-                                "MAX_POOL_2D",
-                                "CONCATENATION",
-                                "DEQUANTIZE",
-                                "LOGISTIC",
-                                "TANH",
-                                "SOFTMAX",
-                                "MAXIMUM",
-                                "MINIMUM",
-                                "MEAN",
-                                "PACK",
-                                "PAD",
-                                "REDUCE_MAX",
-                                "REDUCE_MIN",
-                                "RELU",
-                                "RELU6",
-                                "SLICE",
-                                "SPACE_TO_DEPTH",
-                                "SPLIT",
-                                "STRIDED_SLICE",
-                                "SUM",
-                                "TRANSPOSE",
-                                "GATHER",
-                                "LEAKY_RELU"})) {
-    return 2;
-  }
+  if (is_int8 && (op == "GATHER" || op == "LEAKY_RELU")) return 2;
   if (is_int64 && is_one_of(op, {"SUB", "DIV"})) return 2;
-  return 1;
+  return tflite::operator_version(op, type);
 }
 
 // Attributes that runtimes expect to be there, with the values that mean "nothing special".
@@ -153,7 +110,8 @@ void add_defaults(std::string_view op, ir::Attributes& attributes) {
 ir::Operator new_operator(std::string_view op, ir::DataType type, ir::Attributes attributes) {
   ir::Operator result;
   result.type = op;
-  result.builtin_code = code_of(op);
+  const std::int32_t code = tflite::builtin_code(op);
+  result.builtin_code = code < 0 ? ir::kCustomBuiltinCode : code;
   add_defaults(op, attributes);
   result.version = version_of(op, type, attributes);
   if (!result.is_custom()) result.options_type = options_name(op);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that together are one operation are made one node, where TFLite has no operator for their parts: GELU written
 // with Erf, products of activations that are rounded while the model runs. (What TFLite's operators can express is
-// recognised later, in src/simplify.)
+// recognised later, in src/passes/float.)
 #pragma once
 
 #include <vector>

@@ -28,8 +28,10 @@ void pad_same(WindowAxis& axis, bool is_lower) {
 
 Status set_output(WindowAxis& axis, bool is_ceil) {
   const std::int64_t room = axis.input + axis.before + axis.after - axis.reach();
-  REEF_REQUIRE(room >= 0, "a window of {} elements is larger than the padded input of {}", axis.reach(),
-               axis.input + axis.before + axis.after);
+  // With ceil_mode a window may reach beyond the padded input, so even one that is larger than all of it has a result.
+  const bool reaches_beyond = is_ceil && -room < axis.stride;
+  REEF_REQUIRE(room >= 0 || reaches_beyond, "a window of {} elements is larger than the padded input of {}",
+               axis.reach(), axis.input + axis.before + axis.after);
   axis.output = (is_ceil ? room + axis.stride - 1 : room) / axis.stride + 1;
   // A window must start inside of the input or the padding before it.
   if (is_ceil && (axis.output - 1) * axis.stride >= axis.input + axis.before) --axis.output;

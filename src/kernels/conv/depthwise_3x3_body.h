@@ -71,7 +71,7 @@ template <int kRows, int kCount>
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(weights));
 }
 
-// What stays the same for a block of channels.
+// Constants for a block of channels.
 template <int kRows>
 struct BlockConstants {
   FinishConstants finish;

@@ -31,7 +31,7 @@ void compare(std::mt19937& random, const std::string& what) {
     s.y.stride = s.x.stride = pick(random, 1, 2);
     s.input_channels = s.output_channels = pick(random, 32, 100);
   } else if (kind < 3) {
-    // What networks have most.
+    // The most common windows of networks.
     s.y.window = s.x.window = 3;
     s.y.dilation = s.x.dilation = pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1;
     s.y.stride = s.x.stride = pick(random, 1, 2);

@@ -48,7 +48,7 @@ template <bool kWhole>
       exact_byte(*work.scaling->exact, static_cast<std::int32_t>(sum), work.channel + column);
 }
 
-// What is the same for all of a row's pixels.
+// Constants for all pixels of a row.
 struct WideTables {
   __m512i flip, low, high;
   __mmask32 mask;

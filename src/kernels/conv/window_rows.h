@@ -17,7 +17,7 @@
 
 namespace reef::kernels {
 
-// What WindowRows works in. Kept from call to call, it saves small layers the time that asking for memory takes.
+// The memory that WindowRows works in. Kept from call to call, it saves small layers the time of allocation.
 template <typename T>
 struct WindowMemory {
   std::vector<const T*> pointers, lines;

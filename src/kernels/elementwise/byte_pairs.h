@@ -37,7 +37,7 @@ class BytePairs {
            std::int64_t count) const;
 
   enum class Kind { kSum, kProduct, kPrelu, kExactSum };
-  // What the vector code needs: (a - zero_a) * factor_a + (b - zero_b) * factor_b + above, or (a - zero_a) * (b -
+  // Constants of the vector code: (a - zero_a) * factor_a + (b - zero_b) * factor_b + above, or (a - zero_a) * (b -
   // zero_b) * factor_a + (above or below, by the sign of the product), in units of 2^-bits. PRELU where a >= zero_a: (a
   // - zero_a) * factor_b + above_b. An exact sum has `above` or `below` by its sign, as products do.
   struct Real {
@@ -53,7 +53,7 @@ class BytePairs {
 
  private:
   void choose_bits(double largest, double off);
-  // What products and PRELU share. `largest`: of the real numbers.
+  // The part that products and PRELU share. `largest` is that of the real numbers.
   template <typename T>
   static BytePairs of_products(Kind kind, std::int32_t zero_a, std::int32_t zero_b, const Requantize& result,
                                double largest);

@@ -91,7 +91,7 @@ namespace {
 #include "kernels/simd/end_target.h"
 #endif
 
-// What of the active target is meant.
+// Names the function in the active target's namespace.
 #if defined(__x86_64__)
 #define REEF_OF_TARGET(function)                    \
   (runs_in(SimdTarget::kAvx512) ? &avx512::function \

@@ -12,7 +12,7 @@ alignas(64) constexpr std::int16_t kUpperWords[32] = {1,  3,  5,  7,  9,  11, 13
 alignas(64) constexpr std::int16_t kLowerWords[32] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
                                                       32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
 
-// What a tile's columns are: kFull vectors of 16, and 8 more if kHalf.
+// The columns of a tile: kFull vectors of 16, and 8 more if kHalf.
 template <int kFull, bool kHalf>
 struct TileColumns {
   static constexpr int kVectors = kFull + (kHalf ? 1 : 0);
@@ -59,7 +59,7 @@ template <typename Columns, int kRows>
   });
 }
 
-// What scaling needs: loaded once, kept in registers as far as they reach.
+// Constants of scaling: loaded once, and kept in registers while there are enough.
 struct FinishConstants {
   WideScale by[2];
   __m512i lowest, highest, sure, upper, lower, order;

@@ -30,7 +30,7 @@ namespace reef::kernels {
 // Whether the active target has these kernels.
 bool has_byte_panels();
 
-// What a panel of split weights has beside its values.
+// The parts of a panel of split weights beside its values.
 struct SplitSteps {
   std::int64_t block_steps = 0;  // that are added up in 16 bits
   std::int64_t extra_steps = 0;

@@ -83,7 +83,7 @@ void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& ro
   }
 }
 
-// What is known of a column; of the values as they are stored.
+// Adds up a column's values as they are stored.
 void BytePanels::add_sums(std::int64_t matrix, std::int64_t column, const std::int16_t* from) {
   const std::int32_t added = zero_point(matrix, column / panel_columns);
   std::uint32_t sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tiles multiply: bytes made row elements (REEF_BYTE_ROWS: unsigned; ARM: signed; else 16-bit numbers less the
+// Makes the rows that tiles multiply from bytes (REEF_BYTE_ROWS: unsigned; ARM: signed; else 16-bit numbers less the
 // zero point), in one of three ways.
 //   - Lines of the image, with what lies outside of it to the left and right: windows read from these, nothing is
 //     copied twice. For windows without gaps between their columns.

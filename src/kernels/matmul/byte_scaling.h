@@ -46,10 +46,10 @@ struct ByteScaling {
   // result is beyond 2^15; and the limits are those of the type, as where RELU6 is all that the output's scale reaches.
   bool is_plain = false;
 };
-// What no float result may exceed: the largest float whose integer of 32 bits is not beyond them.
+// The largest float that fits a 32-bit integer; no float result may exceed it.
 inline constexpr float kLargestScaled = 2147483520.0f;
 
-// What a channel begins with, and the largest magnitude that its sum may have.
+// The number that a channel's sum begins with, and the largest magnitude that the sum may have.
 struct ChannelSums {
   std::int32_t start = 0;
   double largest = 0;

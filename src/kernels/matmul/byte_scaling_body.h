@@ -59,7 +59,7 @@ struct Places {
   }
 };
 
-// What rows of results need again and again; copies, because stores of bytes might change anything that is pointed to.
+// Constants for all rows of results. They are copies, because stores of bytes might change anything that is pointed to.
 struct ByteLimits {
   Ints lowest, highest;
 };

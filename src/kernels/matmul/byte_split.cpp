@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kMostOfOneSign = 128;
 
-// What is to be added up in 16 bits: weights of one column, of one sign after the other. Steps with the least come
-// first; those that do not fit any more are left out (0). A weight of 128 does not fit into a byte.
+// Chooses the weights of one column that are added up in 16 bits, one sign after the other. Steps with the smallest
+// come first; those that do not fit any more are left out (0). A weight of 128 does not fit into a byte.
 void keep_what_fits(const std::int16_t* weights, std::int64_t count, int sign, std::int8_t* kept) {
   struct Step {
     std::int64_t first;

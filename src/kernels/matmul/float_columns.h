@@ -65,7 +65,7 @@ struct FloatSums {
   }
 };
 
-// What becomes of a finished sum: + bias, then clamped.
+// The end of a finished sum: the bias is added, then the sum is clamped.
 struct FloatOutput {
   const float* bias = nullptr;  // null: none
   float lowest = 0, highest = 0;

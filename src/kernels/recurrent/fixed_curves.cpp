@@ -43,7 +43,7 @@ namespace {
 
 namespace {
 
-// What the active target has for a curve: the one of this name in its namespace, else the table.
+// Calls the active target's function for a curve: the one of this name in its namespace, else the table.
 #if defined(__x86_64__)
 #define REEF_MAP(...)                                                                         \
   if (runs_in(SimdTarget::kAvx2)) return avx2::map<avx2::__VA_ARGS__>(values, count, result); \

@@ -8,7 +8,7 @@
 using Vec [[gnu::vector_size(REEF_VECTOR_BYTES)]] = std::int16_t;
 constexpr std::int64_t kNumbers = REEF_VECTOR_BYTES / 2;
 
-// What no operator does: round(a * b / 2^15), halves up; and sums that stop at the ends of the range.
+// Operations that no C++ operator has: round(a * b / 2^15), halves up; and sums that saturate.
 #if defined(__x86_64__)
 #include "kernels/simd/vectors_body.h"
 

@@ -61,7 +61,7 @@ TEST(FixedCurves, TanhOfAllNumbers) {
   compare_tanh<6>();
 }
 
-// What is left of a vector is neither forgotten nor followed by more.
+// The rest that does not fill a vector is computed, and nothing is written after it.
 TEST(FixedCurves, AnyCount) {
   for_each_supported_target([](SimdTarget target) {
     for (std::int64_t count = 0; count < 70; ++count) {

@@ -34,7 +34,7 @@ std::vector<float> floats_of_all_sizes() {
   return values;
 }
 
-// Of any NaN: those of one of them. Which bits arithmetic gives a NaN is the compiler's affair.
+// The bits of a float, the same for every NaN: which bits arithmetic gives a NaN is up to the compiler.
 std::uint32_t bits_of(float x) {
   return std::bit_cast<std::uint32_t>(std::isnan(x) ? std::numeric_limits<float>::quiet_NaN() : x);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows, up to simd/end_target.h, is compiled for AVX2. No include guard: it is a bracket. See simd/targets.h.
+// Code from here to simd/end_target.h is compiled for AVX2. No include guard: it is a bracket. See simd/targets.h.
 #define REEF_VECTOR_BYTES 32
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2"))), apply_to = function)

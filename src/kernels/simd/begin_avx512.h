@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows, up to simd/end_target.h, is compiled for AVX-512 with VNNI. No include guard: it is a bracket. See
+// Code from here to simd/end_target.h is compiled for AVX-512 with VNNI. No include guard: it is a bracket. See
 // simd/targets.h.
 #define REEF_VECTOR_BYTES 32
 #if defined(__clang__)

@@ -41,7 +41,7 @@ std::vector<SimdTarget> supported_targets();
 // The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "sse4", "avx2",
 // "avxvnni", "avx512", "neon", "dotprod"); a name that this CPU does not have changes nothing.
 SimdTarget active_target();
-// What to tell a user whose REEF_SIMD names nothing that this CPU and build have; empty if all is well.
+// The message for a user whose REEF_SIMD names nothing that this CPU and build have; empty if all is well.
 std::string unmet_request();
 inline bool active_includes(SimdTarget needed) { return includes(active_target(), needed); }
 // Changes it, for tests and benchmarks: weights packed before must not be used after.

@@ -40,7 +40,7 @@ inline bool runs_in(SimdTarget needed) {
 
 // From now on kernels take notes.
 inline void watch_kernels() { trace::is_watched.store(true, std::memory_order_relaxed); }
-// What was noted since the last call.
+// Returns the notes since the last call.
 inline KernelNotes take_kernel_notes() { return trace::notes.exchange(0, std::memory_order_relaxed); }
 
 // "avx512", "avx2, copy", or "plain" if there are none.

@@ -67,7 +67,7 @@ constexpr int kLanes = kVectorBytes / 4;  // numbers of 32 bits
   _mm_storel_epi64(static_cast<__m128i*>(to), half);
 #endif
 }
-// What packing has put in order within 16 bytes each, in order: the quarters 0, 2, 1, 3 of 32 bytes.
+// Puts the result of packing, which is in order only within 16 bytes, in order: the quarters 0, 2, 1, 3 of 32 bytes.
 [[gnu::always_inline]] inline Ints packed_in_order(Ints values) {
 #if REEF_VECTOR_BYTES == 32
   return _mm256_permute4x64_epi64(values, 0xd8);

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/appender.h"
 #include "quantize/graph_constants.h"
-#include "quantize/new_ops.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 
@@ -89,16 +89,16 @@ class AffineFolder {
     const ir::Shape grid =
         shape.rank() == 4 ? shape : ir::Shape({1, static_cast<std::int32_t>(shape.elements() / channels), 1, channels});
     const bool moves = shape.rank() != 4;
-    NewOps make(model_);
-    const std::int32_t in = moves ? make.tensor(name + "/grid", grid) : affinity.x;
-    const std::int32_t out = moves ? make.tensor(name + "/scaled", grid) : add.outputs[0];
+    graph::Appender make(model_);
+    const std::int32_t in = moves ? make.add_tensor(name + "/grid", grid) : affinity.x;
+    const std::int32_t out = moves ? make.add_tensor(name + "/scaled", grid) : add.outputs[0];
     if (moves) make.reshape(affinity.x, in, name + "/grid_shape");
     const std::int32_t weights =
-        make.constant(name + "/factors", ir::Shape({1, 1, 1, channels}), ir::DataType::kFloat32, affinity.factors);
+        make.add_constant(name + "/factors", ir::Shape({1, 1, 1, channels}), ir::DataType::kFloat32, affinity.factors);
     const std::int32_t bias =
-        make.constant(name + "/offsets", ir::Shape({channels}), ir::DataType::kFloat32, affinity.offsets);
+        make.add_constant(name + "/offsets", ir::Shape({channels}), ir::DataType::kFloat32, affinity.offsets);
     ir::Operator& op = make.op("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", {in, weights, bias}, out);
-    NewOps::set_pointwise(op);
+    graph::Appender::set_pointwise(op);
     op.attributes.set("depth_multiplier", std::int64_t{1});
     op.attributes.set("fused_activation_function",
                       ir::EnumName{std::string(add.attributes.get_enum("fused_activation_function", "NONE"))});

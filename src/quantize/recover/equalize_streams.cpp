@@ -25,8 +25,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/appender.h"
 #include "quantize/graph_constants.h"
-#include "quantize/new_ops.h"
 #include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -275,13 +275,13 @@ class StreamScaler {
   void give_as_it_was(const Reader& reader, const std::vector<float>& factors) {
     auto [copy, is_new] = copies_.try_emplace(reader.tensor, -1);
     if (is_new) {
-      NewOps make(model_);
+      graph::Appender make(model_);
       const ir::Tensor scaled = graph_.tensors[static_cast<std::size_t>(reader.tensor)];
-      copy->second = make.tensor(scaled.name, scaled.shape);
+      copy->second = make.add_tensor(scaled.name, scaled.shape);
       graph_.tensors.back().shape_signature = scaled.shape_signature;
       const std::int32_t s =
-          make.constant(scaled.name + "/factors", ir::Shape({static_cast<std::int32_t>(factors.size())}),
-                        ir::DataType::kFloat32, factors);
+          make.add_constant(scaled.name + "/factors", ir::Shape({static_cast<std::int32_t>(factors.size())}),
+                            ir::DataType::kFloat32, factors);
       make.op("MUL", "MulOptions", {reader.tensor, s}, copy->second);
     }
     std::vector<std::int32_t>& inputs = graph_.operators[reader.op].inputs;

@@ -304,7 +304,7 @@ def quantize_cases():
             values = rng.uniform(-10, 10, [2, 3, 2, 4])
             yield case("QUANTIZE", f"float32_{dtype}_axis{axis}", "float32", values, out_type=dtype, out_q=(scales, zero_points), axis=axis)
     pairs = [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8"), ("int16", "int8"), ("int16", "int16"), ("int16", "int32"),
-             ("int32", "int8"), ("int32", "int16")]
+             ("int32", "int8"), ("int32", "int16"), ("int8", "int16"), ("uint8", "int16")]
     for from_type, to_type in pairs:
         rng = seeded(f"QUANTIZE {from_type} {to_type}")
         for i, ratio in enumerate((1.0, 0.37, 1.9)):

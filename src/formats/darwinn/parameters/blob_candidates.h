@@ -20,7 +20,7 @@ struct Candidate {
   LayerShape shape;
   Presence presence;
   LoopOrder order;
-  // What identifies the chunk's bytes; they are made again when the hash is found in the blob, to keep memory small.
+  // Identify the chunk's bytes, which are made again when the hash is found in the blob, to keep memory small.
   std::size_t size = 0;
   std::uint64_t first_row_hash = 0;
   std::uint64_t hash = 0;

@@ -27,7 +27,7 @@ std::int32_t partial_sum_block_words(const LayerShape& shape);
 // `pixels_per_tile`: output pixels of the tile that has most of them. The shape must be valid.
 LoopOrder compiler_loop_order(const LayerShape& shape, std::int64_t pixels_per_tile);
 
-// Of a map spread over the chip's 4x4 tiles in one piece.
+// Pixels per tile of a map that is spread over the chip's 4x4 tiles in one piece.
 std::int64_t pixels_per_tile(std::int32_t output_height, std::int32_t output_width);
 
 }  // namespace reef::darwinn

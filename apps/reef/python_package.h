@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reef's Python package and library, found beside the program: in a build, or where `make install` puts them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace reef::app {
+
+// The folder of this program.
+std::filesystem::path program_folder();
+
+// The first of `places`, relative to `here`, that holds `file`.
+Result<std::filesystem::path> find_place(const std::filesystem::path& here, const std::vector<const char*>& places,
+                                         const char* file);
+
+struct PythonPackage {
+  std::filesystem::path folder;   // for PYTHONPATH
+  std::filesystem::path library;  // libreef.so.0, for REEF_LIBRARY
+};
+Result<PythonPackage> find_python_package();
+
+// `value` before what the environment variable holds.
+void put_in_front(const char* name, const std::string& value);
+
+// The process becomes the program `words` names; what this process ignores, others need not. Returns only to say why
+// it could not be started.
+Status become(std::vector<std::string> words);
+
+}  // namespace reef::app

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chip's arithmetic on PyTorch tensors, differentiable.
+
+A value is carried as `u`, its code minus its zero point: whole numbers in a float32 tensor. The chip's own formula
+
+    exact sum -> float32 -> * multiplier -> clamp -> round half to even -> saturate
+
+is differentiable but for the rounding, which passes gradients straight through. Multipliers are made of scales by the same
+float32 operations, in the same order, as in src/numeric/chip_requantize.cpp, so that gradients reach the scales as well; what
+comes out is the gradient of LSQ (Esser et al., 2020): inside the range u - x/s, where a value saturates the limit.
+
+Where the chip's formula has no useful derivative (tables, weights of ADD), `substitute` gives the exact codes forward and the
+derivative of the real function backward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Callable, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+EXACT_FLOAT32 = float(1 << 24)  # sums of whole numbers below this are exact in float32, in any order
+INT32_MAX, INT32_MIN = float((1 << 31) - 1), -float(1 << 31)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """How a tensor stores real numbers on the chip: real = scale * (code - zero), codes 0 to 255."""
+    scale: Tensor  # float32, no dimensions
+    zero: int
+    observe: Optional[Callable[[Tensor], None]] = None  # told real values before they are cut to the range
+
+    def same_as(self, other: "Affine") -> bool:
+        return self.zero == other.zero and bool(self.scale == other.scale)
+
+
+class _Substitute(torch.autograd.Function):
+    """The first tensor forward; gradients go to the second."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, surrogate: Tensor) -> Tensor:  # type: ignore[override]
+        return value.clone() if value is surrogate else value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[None, Tensor]:  # type: ignore[override]
+        return None, grad
+
+
+class _Round(torch.autograd.Function):
+    """Half to even, within limits; gradients pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, low: float, high: float) -> Tensor:  # type: ignore[override]
+        return torch.round(x).clamp_(low, high)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None, None]:  # type: ignore[override]
+        return grad, None, None
+
+
+class _GradientFactor(torch.autograd.Function):
+    """The same number; its gradient is multiplied by a factor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:  # type: ignore[override]
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None]:  # type: ignore[override]
+        return grad * ctx.factor, None
+
+
+class _ExactSum(torch.autograd.Function):
+    """A sum of products in float64, rounded to whole numbers, so that no algorithm's error is left; gradients in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Tensor], *operands: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.function = function
+        ctx.save_for_backward(*operands)
+        wide = function(*[operand.double() for operand in operands]).round_()
+        return wide.clamp_(INT32_MIN, INT32_MAX).to(torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
+        wanted = ctx.needs_input_grad[1:]
+        with torch.enable_grad():
+            operands = [t.detach().requires_grad_(w) for t, w in zip(ctx.saved_tensors, wanted)]
+            result = ctx.function(*operands)
+        grads = iter(torch.autograd.grad(result, [t for t in operands if t.requires_grad], grad))
+        return (None, *[next(grads) if w else None for w in wanted])
+
+
+def substitute(value: Tensor, surrogate: Tensor) -> Tensor:
+    """`value` forward, the derivative of `surrogate` backward. The two have one shape."""
+    return _Substitute.apply(value, surrogate)
+
+
+def rounded(x: Tensor, low: float, high: float) -> Tensor:
+    return _Round.apply(x, low, high)
+
+
+def with_gradient_factor(x: Tensor, factor: float) -> Tensor:
+    return _GradientFactor.apply(x, factor)
+
+
+def exact_sum(function: Callable[..., Tensor], bound: float, *operands: Tensor) -> Tensor:
+    """A sum of products of whole numbers as the chip has it: exact, saturated to 32 bits, then float32.
+
+    `bound`: no partial sum can be larger. Float32 is used where that makes it exact, on a CPU with full precision.
+    """
+    is_exact = (bound < EXACT_FLOAT32 and not operands[0].is_cuda
+                and torch.get_float32_matmul_precision() == "highest")
+    return function(*operands) if is_exact else _ExactSum.apply(function, *operands)
+
+
+def clamp_limits(out: Affine, activation: str) -> Tuple[Tensor, Tensor]:
+    """Limits of a scaled sum before rounding (chip_clamp)."""
+    inverse = 1.0 / out.scale
+    high, low = (255.0 - out.zero) * out.scale, float(-out.zero) * out.scale
+    if activation in ("RELU", "RELU6"):
+        low = torch.clamp(low, min=0.0)
+    if activation == "RELU6":
+        high = torch.clamp(high, max=6.0)
+    if activation == "RELU_N1_TO_1":
+        low, high = torch.clamp(low, min=-1.0), torch.clamp(high, max=1.0)
+    return low * inverse, high * inverse
+
+
+def _observe(out: Affine, scaled: Tensor, activation: str) -> None:
+    if out.observe is None:
+        return
+    real = scaled.detach() * out.scale.detach()
+    low, high = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}.get(activation, (None, None))
+    out.observe(real if low is None else real.clamp(low, high))
+
+
+def requantized(total: Tensor, multiplier: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
+    """A sum at the scale of the output: the chip's last steps."""
+    scaled = total * multiplier
+    _observe(out, scaled, activation)
+    low, high = clamp_limits(out, activation)
+    return rounded(torch.clamp(scaled, low, high), -out.zero, 255 - out.zero)
+
+
+def finished(value: Tensor, surrogate: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
+    """Exact `value` (u, without gradient); derivative of `surrogate`, real numbers, where they lie inside the range."""
+    scaled = surrogate * (1.0 / out.scale)
+    _observe(out, scaled, activation)
+    low, high = clamp_limits(out, activation)
+    return substitute(value, torch.clamp(scaled, low, high))
+
+
+def rescaled(u: Tensor, source: Affine, out: Affine, activation: str = "NONE") -> Tensor:
+    """Codes at another scale; the same ones where nothing changes."""
+    if activation == "NONE" and source.same_as(out):
+        # Learned scales that happen to be equal still have their own gradients.
+        return u if source.scale is out.scale else u * (source.scale / out.scale)
+    return requantized(u, (1.0 / out.scale) * source.scale, out, activation)
+
+
+@lru_cache(maxsize=4096)
+def add_weights(a_scale: float, b_scale: float) -> Tuple[int, int, int]:
+    """Whole weights p_a : p_b closest to the scales' ratio, and the larger one (chip_add)."""
+    larger, smaller = max(a_scale, b_scale), min(a_scale, b_scale)
+    ratio = Fraction(smaller / larger).limit_denominator(32767)
+    if a_scale >= b_scale:
+        return ratio.denominator, ratio.numerator, ratio.denominator
+    return ratio.numerator, ratio.denominator, ratio.denominator
+
+
+def add_unit(a: Affine, b: Affine, denominator: int) -> Tensor:
+    """The real number that a weighted sum of two tensors counts in."""
+    return torch.maximum(a.scale, b.scale).detach() / float(denominator)
+
+
+def power_of_two(exponent: Tensor) -> Tensor:
+    """2^k for whole k within float32's normal numbers, exactly: PyTorch's pow and ldexp may be off in the last bit."""
+    return ((exponent.to(torch.int32) + 127) << 23).view(torch.float32)
+
+
+def table_at(coefficients: Tensor, breaks: Tensor, x: Tensor) -> Tensor:
+    """Eight polynomials by Horner's rule, every step rounded to float32 (ChipTable::at)."""
+    chosen = coefficients[torch.bucketize(x, breaks, right=True)]
+    y = chosen[..., 4]
+    for power in (3, 2, 1, 0):
+        y = y * x
+        y = y + chosen[..., power]
+    return y
+
+
+def reciprocal_root(coefficients: Tensor, breaks: Tensor, x: Tensor) -> Tensor:
+    """chip_reciprocal_root: x = m * 4^k, the table serves m in [1, 4)."""
+    exponent = torch.frexp(x).exponent.to(torch.int32) - 1
+    half = torch.div(exponent, 2, rounding_mode="floor")
+    result = table_at(coefficients, breaks, x * power_of_two(-2 * half)) * power_of_two(-half)
+    return torch.where(x > 0, result, torch.full_like(result, 65535.0))
+
+
+def chip_round(x: Tensor, limit: int) -> Tensor:
+    return torch.round(x).clamp(0, limit)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of the graph as trainable real numbers: weights, biases, and numbers that are added or multiplied.
+
+A layer's weights are whole numbers from -127 to 127 times a scale, one for each channel or one for all; a bias is a whole number in
+units of (input scale * weight scale). Real values are kept in float32 and rounded anew in every forward pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ._arithmetic import INT32_MAX, Affine, rounded
+from ._graph import ChipGraph, Model, OpInfo, TensorInfo
+from ._scales import BIASED, Scales
+
+_SUFFIX = "_quantized"  # what the quantizer puts behind names of weights and biases
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the real values of a constant come from."""
+    name: str         # in the float model; "": from the codes
+    is_trained: bool
+
+
+def _dequantized(info: TensorInfo) -> np.ndarray:
+    assert info.data is not None
+    scales, zeros = info.scales.astype(np.float64), info.zero_points.astype(np.float64)
+    if len(scales) > 1:
+        sizes = [1] * len(info.shape)
+        sizes[info.axis] = len(scales)
+        scales, zeros = scales.reshape(sizes), zeros.reshape(sizes)
+    return ((info.data.astype(np.float64) - zeros) * scales).astype(np.float32)
+
+
+def _steps(info: TensorInfo) -> np.ndarray:
+    sizes = [1] * max(len(info.shape), 1)
+    if len(info.scales) > 1:
+        sizes[info.axis] = len(info.scales)
+    return info.scales.reshape(sizes)
+
+
+def _fits(info: TensorInfo, real: np.ndarray, candidate: np.ndarray) -> bool:
+    """The codes are those of the candidate: no element is further away than rounding takes it, ends of the range apart."""
+    low, high = (-127, 127) if info.dtype == np.int8 else (-2**31, 2**31 - 1)
+    inside = (info.data > low) & (info.data < high) if info.data is not None else np.ones(real.shape, dtype=bool)
+    close = np.abs(candidate - real) <= 0.501 * _steps(info) + 1e-6 * np.abs(real)
+    return bool(np.all(close | ~inside))
+
+
+class FloatSource:
+    """The constants of the float model that the quantized one was made of."""
+
+    def __init__(self, model: Optional[Model]):
+        tensors = [t for t in (model.tensors if model else []) if t.data is not None and t.dtype == np.float32]
+        self._by_name: Dict[str, TensorInfo] = {t.name: t for t in tensors}
+        self._by_size: Dict[int, List[TensorInfo]] = {}
+        for tensor in tensors:
+            self._by_size.setdefault(tensor.data.size, []).append(tensor)
+
+    def find(self, info: TensorInfo) -> Optional[Tuple[str, np.ndarray]]:
+        """Name and values, in the constant's shape, of what was rounded to it."""
+        real = _dequantized(info)
+        name = info.name[:-len(_SUFFIX)] if info.name.endswith(_SUFFIX) else info.name
+        named = [self._by_name[name]] if name in self._by_name else []
+        for tensor in named + self._by_size.get(real.size, []):
+            if tensor.data is not None and tensor.data.size == real.size:
+                values = tensor.data.reshape(real.shape)
+                if _fits(info, real, values):
+                    return tensor.name, values
+        return None
+
+
+def _layer_roles(graph: ChipGraph) -> Dict[int, Tuple[str, OpInfo]]:
+    """Constants that are weights or biases, each with the first layer that reads it."""
+    roles: Dict[int, Tuple[str, OpInfo]] = {}
+    for op in graph.ops:
+        if op.type not in BIASED:
+            continue
+        _, weights, bias = BIASED[op.type]
+        for role, place in (("weights", weights), ("bias", bias)):
+            tensor = op.inputs[place] if place < len(op.inputs) else -1
+            if tensor >= 0 and graph.tensors[tensor].data is not None:
+                roles.setdefault(tensor, (role, op))
+    return roles
+
+
+class Constants(nn.Module):
+    """Real values of all 8-bit and bias constants, by tensor, and what they are rounded to."""
+
+    def __init__(self, graph: ChipGraph, scales: Scales, source: FloatSource, known_names: set, learn_scales: bool,
+                 keep_zeros: bool):
+        super().__init__()
+        self._graph, self._scales = graph, scales
+        self._roles = _layer_roles(graph)
+        self._learn_scales, self._keep_zeros = learn_scales, keep_zeros
+        self.origins: Dict[int, Origin] = {}
+        self.values = nn.ParameterDict()
+        self.steps = nn.ParameterDict()  # logarithms of what weights' scales are multiplied with
+        self._cache: Dict[int, Tensor] = {}
+        read = {t for op in graph.ops for t in op.inputs if t >= 0}
+        for info in graph.tensors:
+            if info.index in read and info.data is not None and len(info.scales) and info.dtype.kind in "iu":
+                self._add(info, source, known_names)
+
+    def _add(self, info: TensorInfo, source: FloatSource, known_names: set) -> None:
+        found = source.find(info)
+        name, values = found if found else ("", _dequantized(info))
+        is_trained = bool(found) or info.name in known_names
+        self.origins[info.index] = Origin(name, is_trained)
+        key = str(info.index)
+        self.values[key] = nn.Parameter(torch.from_numpy(values.copy()), requires_grad=is_trained)
+        if self.role(info.index) == "weights":
+            self.register_buffer(f"scales_{key}", torch.from_numpy(info.scales.copy()))
+            if self._keep_zeros and (values == 0).any():
+                self.register_buffer(f"kept_{key}", torch.from_numpy((values != 0).astype(np.float32)))
+            if self._learn_scales and is_trained:
+                self.steps[key] = nn.Parameter(torch.zeros(len(info.scales)))
+
+    def role(self, tensor: int) -> str:
+        """'weights', 'bias', or 'value': a number that is added, multiplied, joined ..."""
+        return self._roles[tensor][0] if tensor in self._roles else "value"
+
+    def __contains__(self, tensor: int) -> bool:
+        return str(tensor) in self.values
+
+    def begin(self) -> None:
+        self._cache = {}
+
+    def weight_scales(self, tensor: int) -> Tensor:
+        base = getattr(self, f"scales_{tensor}")
+        return base * torch.exp(self.steps[str(tensor)]) if str(tensor) in self.steps else base
+
+    def weights(self, tensor: int) -> Tensor:
+        """Whole numbers; the chip's zero point of weights is subtracted already."""
+        if tensor not in self._cache:
+            info, scales = self._graph.tensors[tensor], self.weight_scales(tensor)
+            sizes = [1] * len(info.shape)
+            if len(scales) > 1:
+                sizes[info.axis] = len(scales)
+            kept = getattr(self, f"kept_{tensor}", None)  # pruned weights stay zero, whatever the optimizer does
+            values = self.values[str(tensor)] if kept is None else self.values[str(tensor)] * kept
+            self._cache[tensor] = _whole(values / scales.reshape(sizes), *_code_range(info))
+        return self._cache[tensor]
+
+    def bias(self, tensor: int, input_scale: Tensor, weight_scales: Tensor) -> Tensor:
+        """Whole numbers in float64, which holds all of 32 bits."""
+        unit = input_scale.double() * weight_scales.double()
+        return _whole(self.values[str(tensor)].double() / unit, -INT32_MAX, INT32_MAX)
+
+    def value(self, tensor: int, affine: Affine) -> Tensor:
+        if tensor not in self._cache:
+            self._cache[tensor] = _whole(self.values[str(tensor)] / affine.scale, -affine.zero, 255 - affine.zero)
+        return self._cache[tensor]
+
+
+def _code_range(info: TensorInfo) -> Tuple[float, float]:
+    """uint8 weights of old models have a zero point and all 256 codes."""
+    if info.dtype == np.int8:
+        return (-128.0 if info.data is not None and info.data.min() == -128 else -127.0), 127.0
+    zero = float(info.zero_points[0])
+    return -zero, 255.0 - zero
+
+
+def _whole(x: Tensor, low: float, high: float) -> Tensor:
+    return rounded(torch.clamp(x, low, high), low, high)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales of activations: which tensors share one, and how it follows training.
+
+Tensors that an operator copies from one to another (RESHAPE, CONCATENATION, MAX_POOL_2D ...) have one scale for all of them
+in the quantized model, and keep it: they form a group. A group's scale is
+
+  "learned"  its value times exp(a parameter that starts at 0), trained with everything else; the zero point stays;
+  "moving"   taken from a moving average of the smallest and largest value before the range cuts them;
+  "fixed"    as calibrated.
+
+Scales that an operator fixes (LOGISTIC, SOFTMAX, TANH, L2_NORMALIZATION), the model's inputs, and scales inside of what a rewrite
+made (the ramps that stand for a HARD_SWISH saturate at their tensors' limits) are always as calibrated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Dict, List, Optional, Set
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .._library import Error
+from ._arithmetic import Affine, with_gradient_factor
+from ._graph import ChipGraph, OpInfo
+
+MODES = ("learned", "moving", "fixed")
+
+# Operators that hand codes on: all their 8-bit tensors share a scale wherever they do in the quantized model.
+SAME_SCALE = frozenset("""AVERAGE_POOL_2D CONCATENATION DEPTH_TO_SPACE EXPAND_DIMS MAXIMUM MAX_POOL_2D MINIMUM PACK PAD REDUCE_MAX
+REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR SLICE SPACE_TO_DEPTH SPLIT SPLIT_V SQUEEZE STRIDED_SLICE TILE TRANSPOSE
+UNPACK""".split())
+# These can bring an operand to the output's scale; the others cannot.
+_MAY_DIFFER = frozenset(("AVERAGE_POOL_2D", "CONCATENATION"))
+_FIXED_OUTPUT = frozenset(("LOGISTIC", "SOFTMAX", "TANH", "L2_NORMALIZATION"))
+# Where the bias and the activations are among the inputs of layers.
+BIASED = {"CONV_2D": (0, 1, 2), "DEPTHWISE_CONV_2D": (0, 1, 2), "FULLY_CONNECTED": (0, 1, 2), "TRANSPOSE_CONV": (2, 1, 3)}
+
+
+class _Sets:
+    """Union-find over tensor numbers."""
+
+    def __init__(self, count: int):
+        self._parent = list(range(count))
+
+    def find(self, i: int) -> int:
+        while self._parent[i] != i:
+            self._parent[i] = self._parent[self._parent[i]]
+            i = self._parent[i]
+        return i
+
+    def join(self, a: int, b: int) -> None:
+        self._parent[self.find(b)] = self.find(a)
+
+
+def _quantization(graph: ChipGraph, tensor: int) -> tuple:
+    info = graph.tensors[tensor]
+    return info.scales.tobytes(), info.zero_points.tobytes(), info.dtype.str
+
+
+def _tie(graph: ChipGraph, op: OpInfo, sets: _Sets) -> None:
+    quantized = [t for t in (*op.inputs, *op.outputs) if t >= 0 and graph.tensors[t].is_8_bit]
+    for tensor in quantized:
+        if _quantization(graph, tensor) == _quantization(graph, op.outputs[0]):
+            sets.join(op.outputs[0], tensor)
+        elif op.type not in _MAY_DIFFER:
+            raise Error(f"{graph.place(op)} has operands of different scales: there is no exact twin of it in PyTorch")
+
+
+def tensor_groups(graph: ChipGraph) -> Dict[int, int]:
+    """The group, named by one of its tensors, of every 8-bit tensor with one scale."""
+    sets = _Sets(len(graph.tensors))
+    bias_input: Dict[int, int] = {}
+    for op in graph.ops:
+        if op.type in SAME_SCALE:
+            _tie(graph, op, sets)
+        if op.type in BIASED and len(op.inputs) > BIASED[op.type][2]:
+            data, _, bias = (op.inputs[i] for i in BIASED[op.type])
+            # Layers that share their bias, which is in units of the input's scale, share that, too.
+            if bias >= 0:
+                sets.join(bias_input.setdefault(bias, data), data)
+    return {t.index: sets.find(t.index) for t in graph.tensors if t.is_8_bit and len(t.scales) == 1}
+
+
+class Scales(nn.Module):
+    """The scale and zero point of every activation, and of constants that share a group with one."""
+
+    def __init__(self, graph: ChipGraph, known_names: Set[str], mode: str, momentum: float = 0.99):
+        super().__init__()
+        if mode not in MODES:
+            raise Error(f"there is no way '{mode}' to follow ranges; there are {', '.join(MODES)}")
+        self.mode, self.momentum = mode, momentum
+        self.group_of = tensor_groups(graph)
+        names = sorted(set(self.group_of.values()))
+        self._row = {group: row for row, group in enumerate(names)}
+        infos = [graph.tensors[group] for group in names]
+        self.register_buffer("base", torch.tensor(np.array([i.scales[0] for i in infos], dtype=np.float32)))
+        self.register_buffer("zeros", torch.tensor([int(i.zero_points[0]) + i.offset for i in infos], dtype=torch.int64))
+        self.register_buffer("lows", torch.full((len(names),), math.nan))
+        self.register_buffer("highs", torch.full((len(names),), math.nan))
+        self.log_steps = nn.Parameter(torch.zeros(len(names)), requires_grad=mode == "learned")
+        fixed = self._fixed(graph, known_names)
+        self._is_fixed = [mode == "fixed" or group in fixed for group in names]
+        self._elements = [0] * len(names)
+        for tensor, group in self.group_of.items():
+            size = math.prod(graph.tensors[tensor].shape)
+            self._elements[self._row[group]] = max(self._elements[self._row[group]], size)
+        self._now: Dict[int, Affine] = {}
+
+    def _fixed(self, graph: ChipGraph, known_names: Set[str]) -> Set[int]:
+        """Groups that keep their calibrated scale."""
+        fixed = {self.group_of[t] for t in graph.inputs if t in self.group_of}
+        fixed |= {self.group_of[t] for op in graph.ops if op.type in _FIXED_OUTPUT for t in op.outputs}
+        produced = {t for op in graph.ops for t in op.outputs}
+        known = {group for tensor, group in self.group_of.items()
+                 if tensor in produced and graph.tensors[tensor].name in known_names}
+        return fixed | (set(self.group_of.values()) - known)
+
+    def begin(self) -> None:
+        """The scales of one forward pass."""
+        self._now = {}
+        steps, base = torch.exp(self.log_steps), self.base.clone()  # which end() changes in place
+        for group, row in self._row.items():
+            scale, observe = base[row], None
+            if not self._is_fixed[row]:
+                if self.mode == "learned":
+                    factor = 1.0 / math.sqrt(255.0 * self._elements[row])
+                    scale = scale * with_gradient_factor(steps[row], factor)
+                elif self.training:
+                    observe = self._observer(row)
+            self._now[group] = Affine(scale, int(self.zeros[row]), observe)
+
+    def end(self) -> None:
+        """Takes moving averages over; the next forward pass has the new scales."""
+        if self.mode == "moving" and self.training:
+            self._follow()
+        self._now = {}
+
+    def affine(self, tensor: int) -> Optional[Affine]:
+        group = self.group_of.get(tensor)
+        return None if group is None else self._now[group]
+
+    def _observer(self, row: int):
+        def observe(real: Tensor) -> None:
+            low, high = real.amin().clamp(max=0.0), real.amax().clamp(min=0.0)
+            pending = self._pending.setdefault(row, [low, high])
+            pending[0], pending[1] = torch.minimum(pending[0], low), torch.maximum(pending[1], high)
+        return observe
+
+    @property
+    def _pending(self) -> Dict[int, List[Tensor]]:
+        return self.__dict__.setdefault("_pending_ranges", {})
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        for row, (low, high) in self._pending.items():
+            if math.isnan(float(self.lows[row])):  # begins at what was calibrated
+                self.lows[row] = -self.zeros[row] * self.base[row]
+                self.highs[row] = (255 - self.zeros[row]) * self.base[row]
+            self.lows[row] += (1 - self.momentum) * (low - self.lows[row])
+            self.highs[row] += (1 - self.momentum) * (high - self.highs[row])
+            span = float(self.highs[row]) - float(self.lows[row])
+            if span > 0:
+                scale = np.float32(span / 255)
+                self.base[row] = float(scale)
+                self.zeros[row] = int(min(max(round(-float(self.lows[row]) / float(scale)), 0), 255))
+        self._pending.clear()

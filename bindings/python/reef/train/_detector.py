@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A detector from pictures with boxes.
+
+The network gives one row for each cell of two maps, an eighth and a sixteenth of the picture: centre, width and height as fractions of
+the picture, objectness, and a probability for each class, all from 0 to 1. Reef's own `run --image --draw` and `eval --metric map50` read
+rows of this form, which is YOLO's. All of it, boxes included, runs on the chip.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Dict, List, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ._backbones import Backbone, convolution
+from ._boxes import Box, read_boxes
+from ._loop import Tell, print_on_first, world
+from ._pictures import load, normalized
+from ._session import Session, Task, TrainRequest
+
+_LARGE = 0.35  # boxes with a longer side, as a fraction of the picture, belong to the coarse map
+_TINY = 1e-4
+
+
+class Head(nn.Module):
+    """Rows of one map."""
+
+    def __init__(self, channels: int, classes: int, cells: int):
+        super().__init__()
+        self.cells, self.values = cells, 5 + classes
+        self.layers = nn.Sequential(convolution(channels, channels, 3, 1, channels), convolution(channels, 48))
+        self.last = nn.Conv2d(48, self.values, 1)
+        nn.init.constant_(self.last.bias, 0.0)
+        with torch.no_grad():
+            self.last.bias[4] = -4.0  # most cells are empty
+        rows, columns = torch.meshgrid(torch.arange(cells), torch.arange(cells), indexing="ij")
+        corners = torch.stack([columns, rows], -1).reshape(1, cells * cells, 2).to(torch.float32)
+        self.register_buffer("corners", (corners - 0.5) / cells)
+
+    def forward(self, x: Tensor) -> Tensor:
+        raw = self.last(self.layers(x)).permute(0, 2, 3, 1).reshape(-1, self.cells * self.cells, self.values)
+        share = torch.sigmoid(raw)
+        centre = share[..., :2] * (2.0 / self.cells) + self.corners
+        return torch.cat([centre, share[..., 2:]], -1)
+
+
+class Detector(nn.Module):
+    def __init__(self, kind: str, classes: int, size: int, width: float):
+        super().__init__()
+        self.backbone = Backbone(kind, width, 2)
+        self.fine = Head(self.backbone.channels[2], classes, size // 8)
+        self.coarse = Head(self.backbone.channels[4], classes, size // 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = self.backbone(x)
+        return torch.cat([self.fine(maps[2]), self.coarse(maps[4])], 1)
+
+
+def overlaps(a: Tensor, b: Tensor) -> Tensor:
+    """Intersection over union of boxes (centre, size), pair by pair."""
+    low = torch.maximum(a[..., :2] - a[..., 2:] / 2, b[..., :2] - b[..., 2:] / 2)
+    high = torch.minimum(a[..., :2] + a[..., 2:] / 2, b[..., :2] + b[..., 2:] / 2)
+    shared = (high - low).clamp(min=0).prod(-1)
+    return shared / (a[..., 2:].prod(-1) + b[..., 2:].prod(-1) - shared + 1e-9)
+
+
+def targets(boxes: List[Box], fine: int, coarse: int) -> List[Tuple[int, Box]]:
+    """The row that answers for each box: the cell of its centre, in the map for its size."""
+    result = []
+    for box in boxes:
+        _, x, y, w, h = box
+        cells, first = (coarse, fine * fine) if max(w, h) > _LARGE else (fine, 0)
+        column, row = min(int(x * cells), cells - 1), min(int(y * cells), cells - 1)
+        result.append((first + row * cells + column, box))
+    return result
+
+
+def found_boxes(rows: Tensor, threshold: float = 0.05, most: int = 100) -> List[Tuple[float, int, Tensor]]:
+    """Score, class, box of what a picture's rows say; of boxes of a class that overlap, the best."""
+    scores = rows[:, 4:5] * rows[:, 5:]
+    kept: List[Tuple[float, int, Tensor]] = []
+    for kind in range(scores.shape[1]):
+        order = [i for i in scores[:, kind].argsort(descending=True).tolist()[:most] if scores[i, kind] >= threshold]
+        chosen: List[int] = []
+        for i in order:
+            if all(float(overlaps(rows[i, :4], rows[j, :4])) < 0.5 for j in chosen):
+                chosen.append(i)
+        kept += [(float(scores[i, kind]), kind, rows[i, :4]) for i in chosen]
+    return kept
+
+
+def map50(outputs: Tensor, truths: List[List[Box]], classes: int) -> float:
+    """Mean over classes of the average precision at an overlap of 0.5."""
+    found = [found_boxes(rows) for rows in outputs]
+    precisions = []
+    for kind in range(classes):
+        wanted = [[torch.tensor(box[1:]) for box in boxes if box[0] == kind] for boxes in truths]
+        total = sum(len(boxes) for boxes in wanted)
+        if total == 0:
+            continue
+        ranked = sorted(((score, i, box) for i, rows in enumerate(found) for score, k, box in rows if k == kind), key=lambda r: -r[0])
+        used, hits = set(), []
+        for _, i, box in ranked:
+            best = max(range(len(wanted[i])), key=lambda j: float(overlaps(box, wanted[i][j])), default=None)
+            hit = best is not None and (i, best) not in used and float(overlaps(box, wanted[i][best])) >= 0.5
+            if hit:
+                used.add((i, best))
+            hits.append(hit)
+        right = torch.tensor(hits, dtype=torch.float64).cumsum(0)
+        precision = right / torch.arange(1, len(hits) + 1)
+        precision = precision.flip(0).cummax(0).values.flip(0) if len(hits) else precision
+        precisions.append(float((precision * torch.tensor(hits, dtype=torch.float64)).sum() / total))
+    return sum(precisions) / max(len(precisions), 1)
+
+
+class DetectorTask(Task):
+    metric = "mAP50"
+
+    def __init__(self, request: TrainRequest, tell: Tell):
+        self.request = request
+        data = read_boxes(request.data)
+        self.class_names = data.class_names
+        order = sorted(range(len(data)), key=lambda i: hashlib.sha256(data.files[i].name.encode()).digest())
+        count = min(max(round(len(order) * request.held_back), 1), len(order) - 1)
+        tested, learned = sorted(order[:count]), sorted(order[count:])
+        tell(f"{len(data)} pictures with {sum(map(len, data.boxes))} boxes of {len(self.class_names)} classes ({data.form}): "
+             f"{len(learned)} to learn from, {len(tested)} to test with")
+        self.pixels = load([data.files[i] for i in learned], request.size)
+        self.test_pixels = load([data.files[i] for i in tested], request.size)
+        self.boxes, self.test_boxes = [data.boxes[i] for i in learned], [data.boxes[i] for i in tested]
+
+    def network(self) -> nn.Module:
+        return Detector(self.request.backbone, len(self.class_names), self.request.size, self.request.width)
+
+    def loss(self, model: nn.Module, own: Tensor, generator: torch.Generator, batch: Tensor) -> Tensor:
+        rank, processes = world()
+        flips = (torch.rand(len(batch), generator=generator) < 0.5)[rank::processes]
+        gains = (1 + 0.4 * (torch.rand(len(batch), 1, 1, 1, generator=generator) - 0.5))[rank::processes]
+        pixels = self.pixels[own].to(torch.float32)
+        if self.request.mirror:
+            pixels = torch.where(flips.reshape(-1, 1, 1, 1), pixels.flip(-1), pixels)
+        else:
+            flips = torch.zeros_like(flips)
+        outputs = model(normalized(((pixels - 127.5) * gains + 127.5).clamp(0, 255)))
+        return self._loss(outputs, [self.boxes[i] for i in own.tolist()], flips.tolist())
+
+    def _loss(self, outputs: Tensor, boxes: List[List[Box]], flips: List[bool]) -> Tensor:
+        fine, coarse = self.request.size // 8, self.request.size // 16
+        places: List[Tuple[int, int]] = []
+        wanted: List[Tuple[float, ...]] = []
+        kinds: List[int] = []
+        for i, (own, flip) in enumerate(zip(boxes, flips)):
+            mirrored = [(k, 1 - x if flip else x, y, w, h) for k, x, y, w, h in own]
+            for row, (kind, *box) in targets(mirrored, fine, coarse):
+                places.append((i, row))
+                wanted.append(tuple(box))
+                kinds.append(kind)
+        outputs = outputs.clamp(_TINY, 1 - _TINY)
+        there = torch.zeros(outputs.shape[:2])
+        if not places:
+            return F.binary_cross_entropy(outputs[..., 4], there, reduction="sum") / len(boxes)
+        at = tuple(torch.tensor(column) for column in zip(*places))
+        there[at] = 1.0
+        rows, truth = outputs[at], torch.tensor(wanted)
+        box_loss = (1 - overlaps(rows[:, :4], truth)).sum() + 2 * F.l1_loss(rows[:, :4], truth, reduction="sum")
+        class_loss = F.binary_cross_entropy(rows[:, 5:], F.one_hot(torch.tensor(kinds), len(self.class_names)).float(), reduction="sum")
+        object_loss = F.binary_cross_entropy(outputs[..., 4], there, reduction="sum")
+        return (2 * box_loss + class_loss + object_loss) / len(boxes)
+
+    def figure(self, outputs: Tensor, first: int) -> float:
+        return map50(outputs, self.test_boxes[:first], len(self.class_names))
+
+
+def train_detector(request: TrainRequest, tell: Tell = print_on_first) -> Dict[str, Any]:
+    """Trains and writes everything into request.output; returns the report."""
+    request.check()
+    return Session(request, DetectorTask(request, tell), tell).run()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures in folders, one folder for each class: found, checked, split, loaded, varied."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .._library import Error
+from ..image import load_image
+
+Path = Union[str, "os.PathLike[str]"]
+Progress = Callable[[int, int], None]
+SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp"))
+FEWEST = 2  # of a class: one to learn from, one to test with
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Files with the number of their class."""
+    files: List[pathlib.Path]
+    labels: List[int]
+    class_names: List[str]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def only(self, chosen: Sequence[int]) -> "Pictures":
+        return Pictures([self.files[i] for i in chosen], [self.labels[i] for i in chosen], self.class_names)
+
+
+def picture_files(folder: pathlib.Path) -> List[pathlib.Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+
+
+def read_classes(folder: Path) -> Pictures:
+    """Every folder in `folder` is a class. Raises reef.Error with what is wrong, and what to do."""
+    root = pathlib.Path(folder)
+    if not root.is_dir():
+        raise Error(f"there is no folder {root}")
+    names = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if not names:
+        loose = len(picture_files(root))
+        raise Error(f"{root} has no folders: put the pictures of each class into a folder with the class's name"
+                    + (f" ({loose} pictures lie beside each other)" if loose else ""))
+    found: Dict[str, List[pathlib.Path]] = {name: picture_files(root / name) for name in names}
+    empty = [name for name, files in found.items() if not files]
+    if empty:
+        raise Error(f"no pictures (JPEG, PNG, BMP, WebP) in {_listed([str(root / name) for name in empty])}")
+    if len(names) == 1:
+        raise Error(f"{root} has one class, '{names[0]}': a classifier needs two at least; add a folder with other pictures")
+    few = [f"'{name}' has {len(files)}" for name, files in found.items() if len(files) < FEWEST]
+    if few:
+        raise Error(f"a class needs {FEWEST} pictures at least, one of which is kept for testing: {_listed(few)}")
+    files = [(path, label) for label, name in enumerate(names) for path in found[name]]
+    return Pictures([path for path, _ in files], [label for _, label in files], names)
+
+
+def _listed(items: Sequence[str], most: int = 5) -> str:
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def split(pictures: Pictures, share: float) -> Tuple[Pictures, Pictures]:
+    """To learn from and to test with: of every class the same share, chosen by the files' names, so that it stays the same."""
+    learned: List[int] = []
+    tested: List[int] = []
+    for label in range(len(pictures.class_names)):
+        own = [i for i, value in enumerate(pictures.labels) if value == label]
+        own.sort(key=lambda i: hashlib.sha256(pictures.files[i].name.encode()).digest())
+        count = min(max(round(len(own) * share), 1), len(own) - 1)
+        tested += own[:count]
+        learned += own[count:]
+    return pictures.only(sorted(learned)), pictures.only(sorted(tested))
+
+
+def load(files: Sequence[pathlib.Path], size: int, progress: Optional[Progress] = None) -> Tensor:
+    """All pictures at one size, uint8 [count, 3, size, size]. Damaged files are an error that names them all."""
+    pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
+    damaged: List[str] = []
+    for i, path in enumerate(files):
+        try:
+            pixels[i] = load_image(path, (size, size))
+        except Error as error:
+            damaged.append(f"{path} ({error})")
+        if progress is not None:
+            progress(i + 1, len(files))
+    if damaged:
+        raise Error(f"{len(damaged)} of {len(files)} pictures cannot be read: {_listed(damaged, 3)}; remove or replace them")
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+
+
+def normalized(pixels: Tensor) -> Tensor:
+    """uint8 to [-1, 1]: what `--preprocess mean=127.5,std=127.5` means."""
+    return (pixels.to(torch.float32) - 127.5) / 127.5
+
+
+PREPROCESS = "mean=127.5,std=127.5"
+
+
+def varied(pixels: Tensor, generator: torch.Generator, mirror: bool = True) -> Tensor:
+    """Mirrored, moved by up to an eighth, brighter or darker, each at random. Numbers are drawn for every picture of the batch, so
+    that a batch cut over several processes is varied as one."""
+    count, _, height, width = pixels.shape
+    flips = torch.rand(count, generator=generator) < 0.5
+    reach = max(height // 8, 1)
+    shifts = torch.randint(0, 2 * reach + 1, (count, 2), generator=generator)
+    gains = 1 + 0.4 * (torch.rand(count, 1, 1, 1, generator=generator) - 0.5)
+    offsets = 40 * (torch.rand(count, 1, 1, 1, generator=generator) - 0.5)
+    padded = F.pad(pixels.to(torch.float32), (reach,) * 4, mode="replicate")
+    rows = [padded[i, :, y:y + height, x:x + width] for i, (y, x) in enumerate(shifts.tolist())]
+    result = torch.stack([row.flip(-1) if mirror and flip else row for row, flip in zip(rows, flips.tolist())])
+    return ((result - 127.5) * gains + 127.5 + offsets).clamp(0, 255)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/float/min_cut.h"
+
+#include <algorithm>
+
+namespace reef::passes {
+
+int MinCut::add_node() {
+  edges_of_.emplace_back();
+  return static_cast<int>(edges_of_.size()) - 1;
+}
+
+void MinCut::add_edge(int from, int to, std::int64_t capacity) {
+  if (from == to) return;
+  edges_of_[static_cast<std::size_t>(from)].push_back(static_cast<int>(edges_.size()));
+  edges_.push_back({to, capacity});
+  edges_of_[static_cast<std::size_t>(to)].push_back(static_cast<int>(edges_.size()));
+  edges_.push_back({from, 0});
+}
+
+bool MinCut::find_levels() {
+  level_.assign(edges_of_.size(), -1);
+  level_[kSource] = 0;
+  std::vector<int> queue = {kSource};
+  for (std::size_t at = 0; at < queue.size(); ++at) {
+    for (const int index : edges_of_[static_cast<std::size_t>(queue[at])]) {
+      const Edge& edge = edges_[static_cast<std::size_t>(index)];
+      if (edge.left == 0 || level_[static_cast<std::size_t>(edge.to)] >= 0) continue;
+      level_[static_cast<std::size_t>(edge.to)] = level_[static_cast<std::size_t>(queue[at])] + 1;
+      queue.push_back(edge.to);
+    }
+  }
+  return level_[kSink] >= 0;
+}
+
+// One path to the sink along growing levels, without recursion: networks may be deep.
+std::int64_t MinCut::push_path() {
+  std::vector<int> path;  // edges
+  int node = kSource;
+  while (node != kSink) {
+    std::size_t& next = next_[static_cast<std::size_t>(node)];
+    const std::vector<int>& edges = edges_of_[static_cast<std::size_t>(node)];
+    bool advanced = false;
+    for (; next < edges.size(); ++next) {
+      const Edge& edge = edges_[static_cast<std::size_t>(edges[next])];
+      if (edge.left == 0 || level_[static_cast<std::size_t>(edge.to)] != level_[static_cast<std::size_t>(node)] + 1) {
+        continue;
+      }
+      path.push_back(edges[next]);
+      node = edge.to;
+      advanced = true;
+      break;
+    }
+    if (advanced) continue;
+    if (path.empty()) return 0;
+    // A dead end: back, and past the edge that led here.
+    node = edges_[static_cast<std::size_t>(path.back() ^ 1)].to;
+    path.pop_back();
+    ++next_[static_cast<std::size_t>(node)];
+  }
+  std::int64_t amount = kNever;
+  for (const int index : path) amount = std::min(amount, edges_[static_cast<std::size_t>(index)].left);
+  for (const int index : path) {
+    edges_[static_cast<std::size_t>(index)].left -= amount;
+    edges_[static_cast<std::size_t>(index ^ 1)].left += amount;
+  }
+  return amount;
+}
+
+std::int64_t MinCut::solve() {
+  std::int64_t total = 0;
+  while (find_levels()) {
+    next_.assign(edges_of_.size(), 0);
+    while (const std::int64_t amount = push_path()) {
+      total += amount;
+      if (total >= kNever) return total;
+    }
+  }
+  return total;
+}
+
+}  // namespace reef::passes

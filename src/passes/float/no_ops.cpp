@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that give back what they are given: RESHAPE to the same shape, CAST to the same type, full SLICE, PAD by
+// nothing, TILE by one, x * 1, x + 0, windows of one element, a second RELU.
+#include <algorithm>
+
+#include "passes/float/layout_rules.h"
+#include "passes/float/patterns.h"
+#include "passes/pass.h"
+
+namespace reef::passes {
+namespace {
+
+bool all_are(const std::optional<std::vector<std::int64_t>>& values, std::int64_t wanted) {
+  return values && std::all_of(values->begin(), values->end(), [&](std::int64_t value) { return value == wanted; });
+}
+
+// x + 0, x - 0, x * 1, x / 1, x ^ 1
+bool is_neutral(const Graph& graph, OpId id) {
+  const std::string& type = graph.type(id);
+  const auto parts = with_number(graph, id);
+  if (!parts || !has_no_activation(graph, id)) return false;
+  if (type == "ADD") return parts->number == 0;
+  if (type == "MUL") return parts->number == 1;
+  if (parts->number_first) return false;
+  if (type == "SUB") return parts->number == 0;
+  return (type == "DIV" || type == "POW") && parts->number == 1;
+}
+
+// What the values of a tensor are known to be within, from who computes it.
+bool is_within(const Graph& graph, TensorId tensor, std::string_view function) {
+  const OpId op = graph.producer(tensor);
+  if (op == kNone) return false;
+  const std::string_view fused = graph.op(op).attributes.get_enum("fused_activation_function", "NONE");
+  const std::string_view made = fused != "NONE" ? fused : std::string_view(graph.type(op));
+  if (function == "RELU") {
+    return made == "RELU" || made == "RELU6" || made == "RELU_0_TO_1" || made == "LOGISTIC" || made == "SOFTMAX" ||
+           made == "SQUARE" || made == "EXP" || made == "SQRT" || made == "ABS";
+  }
+  if (function == "RELU6") return made == "RELU6" || made == "RELU_0_TO_1" || made == "LOGISTIC" || made == "SOFTMAX";
+  return function == "RELU_N1_TO_1" && (made == "RELU_N1_TO_1" || made == "TANH" || made == "RELU_0_TO_1");
+}
+
+bool is_window_of_one(const Graph& graph, OpId id) {
+  const ir::Attributes& attributes = graph.op(id).attributes;
+  return attributes.get_int("filter_width") == 1 && attributes.get_int("filter_height") == 1 &&
+         attributes.get_int("stride_w") == 1 && attributes.get_int("stride_h") == 1 && has_no_activation(graph, id);
+}
+
+// Of operators whose result has its input's shape.
+bool gives_back(const Graph& graph, OpId id) {
+  const ir::Operator& op = graph.op(id);
+  const std::string& type = op.type;
+  if (type == "RESHAPE" || type == "BROADCAST_TO" || type == "CAST" || type == "SLICE") return true;
+  if (type == "TRANSPOSE") {
+    const auto layout = conversion_of(graph, id);
+    return layout && is_identity(*layout, graph.shape(op.inputs[0]));
+  }
+  if (type == "STRIDED_SLICE") {
+    // Of the same size and with steps of 1, it is the whole.
+    return all_are(graph.ints(op.inputs[3]), 1) && op.attributes.get_int("new_axis_mask") == 0 &&
+           op.attributes.get_int("shrink_axis_mask") == 0;
+  }
+  if (type == "PAD" || type == "PADV2" || type == "MIRROR_PAD") return all_are(graph.ints(op.inputs[1]), 0);
+  if (type == "TILE") return all_are(graph.ints(op.inputs[1]), 1);
+  if (type == "CONCATENATION") return op.inputs.size() == 1 && has_no_activation(graph, id);
+  if (type == "SPLIT" || type == "SPLIT_V") return op.outputs.size() == 1;
+  if (type == "AVERAGE_POOL_2D" || type == "MAX_POOL_2D") return is_window_of_one(graph, id);
+  if (type == "RESIZE_BILINEAR" || type == "RESIZE_NEAREST_NEIGHBOR") return true;
+  if (type == "RELU" || type == "RELU6" || type == "RELU_N1_TO_1") return is_within(graph, op.inputs[0], type);
+  return is_neutral(graph, id);
+}
+
+TensorId data_operand(const Graph& graph, OpId id) {
+  const ir::Operator& op = graph.op(id);
+  if (op.type == "SPLIT") return op.inputs[1];
+  if (const auto parts = with_constant(graph, id); parts && op.inputs.size() == 2) return parts->x;
+  return op.inputs[0];
+}
+
+bool at(Graph& graph, OpId id) {
+  const TensorId x = data_operand(graph, id), y = graph.op(id).outputs[0];
+  const ir::Tensor& from = graph.tensor(x);
+  const ir::Tensor& to = graph.tensor(y);
+  if (from.shape != to.shape || from.type != to.type) return false;
+  const bool same_numbers =
+      from.quantization.scale == to.quantization.scale && from.quantization.zero_point == to.quantization.zero_point;
+  if (!same_numbers || !gives_back(graph, id)) return false;
+  return graph.replace(y, x) != kNone;
+}
+
+}  // namespace
+
+extern const Pass no_ops_float_pass;
+constinit const Pass no_ops_float_pass = {
+    .name = "no-ops",
+    .summary =
+        "RESHAPE to the same shape, CAST to the same type, full SLICE, PAD by "
+        "nothing, TILE by one, x * 1, x + 0, a second RELU and the like are removed.",
+    .at = at};
+
+}  // namespace reef::passes

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/scatter_plot.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "report/html.h"
+
+namespace reef::report {
+namespace {
+
+constexpr double kWidth = 720, kHeight = 360, kLeft = 72, kRight = 24, kTop = 24, kBottom = 56;
+constexpr int kTicks = 5;
+
+// An axis from `low` to `high`, in steps that people count in.
+struct Scale {
+  double low = 0, high = 1, step = 0.2;
+};
+
+Scale scale_of(double least, double most) {
+  const double spread = most > least ? most - least : std::max(std::abs(most), 1.0);
+  const double raw = spread / kTicks, power = std::pow(10, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= raw) {
+      step = factor * power;
+      break;
+    }
+  }
+  return {std::floor(least / step) * step, std::ceil(most / step) * step + (most == least ? step : 0), step};
+}
+
+struct Frame {
+  Scale x, y;
+  double at_x(double value) const { return kLeft + (value - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight); }
+  double at_y(double value) const {
+    return kHeight - kBottom - (value - y.low) / (y.high - y.low) * (kHeight - kTop - kBottom);
+  }
+};
+
+std::string grid(const ScatterPlot& plot, const Frame& frame) {
+  std::string svg;
+  for (double v = frame.y.low; v <= frame.y.high + frame.y.step / 2; v += frame.y.step) {
+    svg += fmt::format("<line class=\"grid\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/>", kLeft, frame.at_y(v),
+                       kWidth - kRight, frame.at_y(v));
+    svg +=
+        fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.4g}</text>\n", kLeft - 8, frame.at_y(v) + 4, v);
+  }
+  for (double v = frame.x.low; v <= frame.x.high + frame.x.step / 2; v += frame.x.step) {
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", frame.at_x(v),
+                       kHeight - kBottom + 20, v);
+  }
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kWidth - kRight) / 2,
+                     kHeight - 12, escaped(plot.x_title));
+  return svg + fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, kTop - 8, escaped(plot.y_title));
+}
+
+std::string drawn(const ScatterPlot& plot) {
+  if (plot.points.empty()) return "";
+  const auto [left, right] = std::minmax_element(plot.points.begin(), plot.points.end(),
+                                                 [](const auto& a, const auto& b) { return a.x < b.x; });
+  const auto [low, high] = std::minmax_element(plot.points.begin(), plot.points.end(),
+                                               [](const auto& a, const auto& b) { return a.y < b.y; });
+  const Frame frame{scale_of(left->x, right->x), scale_of(low->y, high->y)};
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\">\n", kWidth, kHeight) + grid(plot, frame);
+  std::string path, marks;
+  for (const ScatterPlot::Point& point : plot.points) {
+    const double x = frame.at_x(point.x), y = frame.at_y(point.y);
+    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : " L", x, y);
+    const bool is_right = x > (kLeft + kWidth - kRight) / 2;
+    marks += fmt::format("<circle fill=\"#0b7285\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>", x,
+                         y, escaped(point.name));
+    marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x + (is_right ? -8 : 8),
+                         y - 8, is_right ? "end" : "start", escaped(point.name));
+  }
+  return svg + fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#0b7285\" stroke-opacity=\"0.4\"/>\n{}</svg>\n", path,
+                           marks);
+}
+
+}  // namespace
+
+std::string scatter_page(const std::string& title, const std::string& subtitle, const std::vector<ScatterPlot>& plots) {
+  std::string page = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>\n"
+      "body{{font:15px/1.5 system-ui,sans-serif;max-width:760px;margin:2rem auto;padding:0 1rem;color:#212529;"
+      "background:#fff}}\nsvg{{width:100%;height:auto}} svg text{{font-size:13px;fill:#495057}} "
+      ".grid{{stroke:#e9ecef}}\n</style></head><body>\n<h1>{}</h1>\n<p>{}</p>\n",
+      escaped(title), escaped(title), escaped(subtitle));
+  for (const ScatterPlot& plot : plots) page += drawn(plot);
+  return page + "</body></html>\n";
+}
+
+}  // namespace reef::report
