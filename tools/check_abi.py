@@ -19,7 +19,8 @@ import tempfile
 
 def exported(library):
     text = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    return sorted({line.split()[-1].split("@")[0] for line in text.splitlines() if " T " in line})
+    names = {line.split()[-1].split("@")[0] for line in text.splitlines() if " T " in line}
+    return sorted(name for name in names if name != "reef_program" and "reef_private_" not in name)  # packages' own, see libreef.map
 
 
 def layout(header):

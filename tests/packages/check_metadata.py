@@ -32,7 +32,7 @@ class Checker:
             named = re.findall(r"\breef(?:_tpu)?[-_](\d+\.\d+\.\d+)", self.text(page))
             self.require(named and set(named) == {self.version}, f"{page} names packages of {sorted(set(named))}, not of {self.version}")
         major = self.version.split(".")[0]
-        for file in ("bindings/python/reef/_library.py", "apps/reef/cmd_exec.cpp"):
+        for file in ("bindings/python/reef/_library.py", "apps/reef/parts.cpp"):
             self.require(f'"libreef.so.{major}"' in self.text(file), f"{file} does not look for libreef.so.{major}")
         self.require(f"\nPackage: libreef{major}\n" in self.text("debian/control"), f"debian/control has no package libreef{major}")
 

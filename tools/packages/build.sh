@@ -7,8 +7,7 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=tools/packages/common.sh
 source tools/packages/common.sh
 check_cpu "${1:-}"
-options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DREEF_TESTS=OFF -DREEF_FETCH=ON -DREEF_STATIC=ON -DREEF_GLIBC="$oldest_glibc"
-         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR=lib)
+options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DREEF_TESTS=OFF -DREEF_FETCH=ON -DREEF_STATIC=ON -DREEF_IN_LIBRARY=ON -DREEF_GLIBC="$oldest_glibc")
 [[ "$1" == "$(uname -m)" ]] || options+=(-DCMAKE_TOOLCHAIN_FILE="cmake/$1.cmake")
 cmake -S . -B "$(build_folder "$1")" "${options[@]}" ${REEF_CMAKE_OPTIONS:-} >"$(build_folder "$1").log" || { cat "$(build_folder "$1").log"; exit 1; }
 rm -f "$(build_folder "$1").log"

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-ALLOWED = re.compile(r"^(lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-\S+|libreef_delegate\.so)$")
+ALLOWED = re.compile(r"^(lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-\S+|libreef\.so\.0)$")
 
 
 def elf_files(paths):

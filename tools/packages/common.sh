@@ -9,19 +9,22 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8 TZ=UTC
 umask 022
 
-# x86_64 or aarch64, as the kernel calls them -> Debian's name.
+# x86_64 or aarch64, as the kernel calls them -> Debian's name, and its folder for libraries.
 debian_name() { case "$1" in x86_64) echo amd64 ;; aarch64) echo arm64 ;; esac; }
+library_folder() { echo "lib/$1-linux-gnu"; }
 build_folder() { echo "build-portable-$1"; }
 check_cpu() {
   [[ "$1" == x86_64 || "$1" == aarch64 ]] || { echo "packages are made for x86_64 and aarch64, not for '$1'; 32-bit systems are not supported" >&2; exit 2; }
 }
 
-# stage CPU FOLDER: what `make install` would put under / with the prefix /usr.
+# stage CPU LIBDIR FOLDER: what `make install` would put under / with the prefix /usr. Changing LIBDIR compiles nothing anew: the program
+# finds its parts in every layout.
 stage() {
   local build
   build=$(build_folder "$1")
-  rm -rf "$2"
-  DESTDIR=$(realpath -m "$2") cmake --install "$build" --component library --strip >/dev/null
-  mkdir -p "$2/usr/share/doc/reef"
-  build-tools/packages/bin/python tools/packages/bill_of_materials.py "$build" "$2/usr/share/doc/reef"
+  cmake -B "$build" -DCMAKE_INSTALL_LIBDIR="$2" -DCMAKE_INSTALL_PREFIX=/usr >/dev/null
+  rm -rf "$3"
+  DESTDIR=$(realpath -m "$3") cmake --install "$build" --component library --strip >/dev/null
+  mkdir -p "$3/usr/share/doc/reef"
+  build-tools/packages/bin/python tools/packages/bill_of_materials.py "$build" "$3/usr/share/doc/reef"
 }

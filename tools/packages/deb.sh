@@ -10,7 +10,7 @@ source tools/packages/common.sh
 check_cpu "${1:-}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-stage "$1" "$work/stage"
+stage "$1" "$(library_folder "$1")" "$work/stage"
 mkdir "$work/reef"
 cp -a debian CHANGELOG.md "$work/reef/"
 build-tools/packages/bin/python tools/packages/bill_of_materials.py --debian-copyright "$(build_folder "$1")" >>"$work/reef/debian/copyright"

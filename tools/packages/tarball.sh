@@ -10,10 +10,10 @@ check_cpu "${1:-}"
 name="reef-$version-linux-$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-stage "$1" "$work/stage"
+stage "$1" lib "$work/stage"
 mv "$work/stage/usr" "$work/$name"
 cp LICENSE CHANGELOG.md README.md "$work/$name/"
 mkdir -p "$dist"
-tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$name" | xz -9e -T1 >"$work/tar.xz"
+tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$name" | xz -6 -T1 >"$work/tar.xz"
 mv "$work/tar.xz" "$dist/$name.tar.xz"
 echo "$dist/$name.tar.xz"

@@ -44,8 +44,8 @@ def collect(cpu, version, tag, work):
     files = {}
     for file in sorted(path for path in work.rglob("*") if path.is_file()):
         name = file.relative_to(work).as_posix()
-        is_data = name.startswith(("scripts/", "data/"))
-        files[f"reef_tpu-{version}.data/{name}" if is_data else name] = (file.read_bytes(), name.startswith("scripts/"))
+        is_program = name.startswith("scripts/")
+        files[f"reef_tpu-{version}.data/{name}" if is_program else name] = (file.read_bytes(), is_program)
     package = ROOT / "bindings/python/reef"
     for file in sorted(package.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:

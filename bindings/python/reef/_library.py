@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-from typing import Optional
 from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint8, c_void_p
 
 _NAME = "libreef.so.0"
@@ -192,34 +191,28 @@ _OTHERS = {
 }
 
 
-def _beside_python() -> Optional[pathlib.Path]:
-    """lib of the prefix that pip installed this package under: site-packages lies in its lib or lib64, the wheel's libraries in lib."""
-    for lib_name in ("lib", "lib64"):
-        folder_there = pathlib.Path(__file__).resolve().parents[3].parent / lib_name
-        if (folder_there / _NAME).exists():
-            return folder_there
-    return None
+def folder() -> pathlib.Path:
+    """Where the libraries are: in the package (a wheel), else where the loader found libreef (a system's package)."""
+    inside = pathlib.Path(__file__).resolve().parent / "_lib"
+    if inside.exists():
+        return inside
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            if "/libreef.so" in line:
+                return pathlib.Path(line.split(None, 5)[5].strip()).parent
+    return inside
 
 
 def _load() -> ctypes.CDLL:
     wanted = os.environ.get("REEF_LIBRARY")
     if wanted:
         return ctypes.CDLL(wanted)
-    installed = _beside_python()
+    installed = folder() / _NAME
     try:
-        return ctypes.CDLL(str(installed / _NAME) if installed else _NAME)
+        return ctypes.CDLL(str(installed) if installed.exists() else _NAME)
     except OSError as error:
-        raise ImportError(f"Reef's library {_NAME} is neither beside this Python package nor on the system; install the package with "
+        raise ImportError(f"Reef's library {_NAME} is neither in {folder()} nor on the system; install the package with "
                           f"`pip install .`, or set REEF_LIBRARY to the file ({error})") from None
-
-
-def folder() -> pathlib.Path:
-    """Where the libraries are: where the loader found libreef."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        for line in maps:
-            if "/libreef.so" in line:
-                return pathlib.Path(line.split(None, 5)[5].strip()).parent
-    raise Error(f"{_NAME} is loaded, but the system does not say from where")
 
 
 lib = _load()
