@@ -27,7 +27,7 @@ bool is_tame(const ChipGraph& edit, const Cone& cone, const Cone& whole, const T
   return amplification(edit, rest, cone.x, cone.y, whole.y, table) <= kLargestDifference;
 }
 
-// Of what is in the whole and not in the part, all fits.
+// All operators of the whole fit that are not in the part.
 bool rest_fits(const ChipGraph& edit, const Cone& whole, const Cone& part) {
   return std::all_of(whole.ops.begin(), whole.ops.end(), [&](std::int32_t op) {
     return edit.fits(op) || std::binary_search(part.ops.begin(), part.ops.end(), op);
