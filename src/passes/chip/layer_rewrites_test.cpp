@@ -240,6 +240,36 @@ TEST(LayerRewrites, MeanInBands) {
   }
 }
 
+// Group statistics: long rows, and everything at once with a number of channels that does not map.
+TEST(LayerRewrites, MeansOfLongRowsAndOfEverything) {
+  struct Case {
+    ir::Shape shape;
+    std::vector<std::int64_t> axes;
+    ir::Shape out;
+  };
+  const Case cases[] = {{{1, 1, 18432, 2}, {2}, {1, 1, 1, 2}},   {{1, 1, 24300, 3}, {1, 2}, {1, 3}},
+                        {{1, 3, 17000, 4}, {2}, {1, 3, 1, 4}},   {{1, 5, 7, 9}, {1, 2, 3}, {1, 1, 1, 1}},
+                        {{1, 2025, 1, 9}, {1, 3}, {1, 1, 1, 1}}, {{1, 6, 7, 3}, {-1, 1, 2}, {1}}};
+  std::mt19937 random(3);
+  for (const Case& each : cases) {
+    ModelBuilder builder;
+    const Affine8 in = random_affine(random);
+    const std::int32_t x = builder.input(each.shape, in);
+    const std::int32_t dimensions = builder.ops().int_vector(each.axes);
+    ir::Attributes attributes;
+    attributes.set("keep_dims", each.out.rank() == each.shape.rank());
+    const Affine8 out = {DataType::kInt8, in.scale * 0.6f, in.zero_point};
+    const ir::Model model =
+        builder.finish({builder.add("MEAN", "ReducerOptions", attributes, {x, dimensions}, each.out, out)});
+    const Rewritten result = rewritten(model, without(fits_the_chip));
+    for (std::size_t op = 0; op < result.model.subgraphs[0].operators.size(); ++op) {
+      EXPECT_TRUE(fits_the_chip(result.model, static_cast<std::int32_t>(op))) << each.shape.to_string();
+    }
+    for (const unsigned seed : {1u, 2u})
+      EXPECT_LE(difference(model, result.model, seed, 1), 1) << each.shape.to_string();
+  }
+}
+
 TEST(LayerRewrites, ProductsOfSeveralRows) {
   std::mt19937 random(6);
   for (const bool matmul : {false, true}) {
