@@ -28,7 +28,7 @@ ir::Shape with_rank(const ir::Shape& shape, int rank) {
 
 // One operator: its operands with as many axes as the largest has, and what it does along each axis.
 struct Operands {
-  std::vector<TensorId> tensors;  // operands that have values, in order
+  std::vector<TensorId> values;  // operands but those that hold sizes or axes, in order
   std::vector<ir::Shape> shapes;
   ir::Shape full;                // operands broadcast against each other
   std::vector<bool> is_reduced;  // by axis
@@ -43,10 +43,10 @@ std::optional<Operands> operands_of(const Graph& graph, OpId id) {
   }
   Operands result;
   const std::size_t count = form == ops::Form::kBinary ? 2 : 1;
-  for (std::size_t i = 0; i < count; ++i) result.tensors.push_back(op.inputs[i]);
+  for (std::size_t i = 0; i < count; ++i) result.values.push_back(op.inputs[i]);
   result.full = is_reduction ? graph.shape(op.inputs[0]) : graph.shape(op.outputs[0]);
   const int rank = result.full.rank();
-  for (const TensorId tensor : result.tensors) {
+  for (const TensorId tensor : result.values) {
     if (graph.shape(tensor).rank() > rank) return std::nullopt;
     result.shapes.push_back(with_rank(graph.shape(tensor), rank));
   }
@@ -107,14 +107,14 @@ bool at(Graph& graph, OpId id) {
   if (!is_float(graph, y)) return false;
   auto operands = operands_of(graph, id);
   if (!operands || operands->full.rank() <= kMostAxes) return false;
-  if (std::none_of(operands->tensors.begin(), operands->tensors.end(),
+  if (std::none_of(operands->values.begin(), operands->values.end(),
                    [&](TensorId tensor) { return made_by(graph, tensor, "RESHAPE") != kNone; }) ||
       !merge_to_fit(*operands)) {
     return false;
   }
   std::vector<TensorId> inputs;
-  for (std::size_t i = 0; i < operands->tensors.size(); ++i) {
-    const TensorId tensor = operands->tensors[i];
+  for (std::size_t i = 0; i < operands->values.size(); ++i) {
+    const TensorId tensor = operands->values[i];
     inputs.push_back(graph.is_constant(tensor) ? graph.reshaped_constant(tensor, operands->shapes[i])
                                                : graph.reshape(id, tensor, operands->shapes[i]));
   }
