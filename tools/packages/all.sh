@@ -4,6 +4,8 @@
 #   tools/packages/all.sh [CPU...]        x86_64 aarch64 unless named; JOBS=N compiles N files at a time
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=tools/packages/common.sh
+source tools/packages/common.sh
 for cpu in ${*:-x86_64 aarch64}; do
   tools/packages/build.sh "$cpu" "${JOBS:-$(nproc)}"
   build-tools/packages/bin/python tools/packages/check_portable.py "build-portable-$cpu"/{reef,libreef.so.*.*.*,libreef_delegate.so,virtual_usb}
