@@ -27,16 +27,6 @@ std::string link_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Status check_rewrites(const std::vector<std::string>& names) {
-  std::vector<std::string_view> known;
-  for (const passes::PassInfo& info : passes::passes_of(passes::Stage::kChip)) known.push_back(info.name);
-  for (const std::string& name : names) {
-    REEF_REQUIRE(std::find(known.begin(), known.end(), name) != known.end(), "there is no rewrite '{}'; there are {}",
-                 name, fmt::join(known, ", "));
-  }
-  return ok_status();
-}
-
 }  // namespace
 
 void add_plan_flags(Command& command, PlanFlags& flags) {
@@ -76,8 +66,8 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   options.host_is_assumed = flags.link.empty();
   if (!flags.link.empty()) options.costs.link = chip::find_link(flags.link);
   REEF_REQUIRE(options.costs.link != nullptr, "there is no link '{}'; there are {}", flags.link, link_names());
-  REEF_RETURN_IF_ERROR(check_rewrites(flags.rewrite));
-  REEF_RETURN_IF_ERROR(check_rewrites(flags.no_rewrite));
+  REEF_RETURN_IF_ERROR(passes::check_names(passes::Stage::kChip, flags.rewrite, "rewrite"));
+  REEF_RETURN_IF_ERROR(passes::check_names(passes::Stage::kChip, flags.no_rewrite, "rewrite"));
   options.rewrites.none = flags.no_rewrites;
   options.all_rewrites = flags.all_rewrites;
   options.rewrites.enable = flags.rewrite;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/html.h"
 #include "base/version.h"
 #include "evaluate/compare.h"
 
@@ -21,26 +22,6 @@ constexpr std::string_view kStyle =
     "h2{margin-top:2.5rem}section{border-top:1px solid #dde3e8;padding:1rem 0}h3{margin:.2rem 0;overflow-wrap:anywhere}"
     "ul{margin:.4rem 0}small,.q{color:#5a6b7b}a{color:#0b6e7f}.num{display:flex;flex-wrap:wrap;gap:.2rem 1.6rem}"
     "svg{display:block;margin:.5rem 0;max-width:100%}";
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else if (c == '"') {
-      result += "&quot;";
-    } else if (static_cast<unsigned char>(c) >= 0x80 || static_cast<unsigned char>(c) < 0x20) {
-      result += '?';  // names can be any bytes
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
 
 std::string decibels(double value) {
   return std::isnan(value) ? "&ndash;" : std::isinf(value) ? "exact" : fmt::format("{:.1f} dB", value);
@@ -90,7 +71,7 @@ std::string histogram(const LayerReport& layer) {
 
 std::string layer_section(const LayerReport& layer, std::size_t place, bool has_effects) {
   std::string html = fmt::format("<section id=\"l{}\"><h3>{}. {} <small>{}</small></h3>", place, place,
-                                 escaped(layer.type), escaped(layer.name));
+                                 html_escaped(layer.type), html_escaped(layer.name));
   html += "<div class=\"num\">";
   const auto add = [&](std::string_view what, const std::string& value) {
     html += fmt::format("<span><span class=\"q\">{}</span> {}</span>", what, value);
@@ -112,7 +93,7 @@ std::string layer_section(const LayerReport& layer, std::size_t place, bool has_
   if (layer.values.count() > 0) html += histogram(layer);
   if (!layer.advice.empty()) {
     html += "<ul>";
-    for (const std::string& advice : layer.advice) html += "<li>" + escaped(advice) + "</li>";
+    for (const std::string& advice : layer.advice) html += "<li>" + html_escaped(advice) + "</li>";
     html += "</ul>";
   }
   return html + "</section>\n";
@@ -125,7 +106,7 @@ std::string table(const Comparison& comparison, bool has_effects) {
   for (std::size_t i = 0; i < comparison.ranking.size(); ++i) {
     const LayerReport& layer = comparison.layers[comparison.ranking[i]];
     html += fmt::format("<tr><td>{}</td><td><a href=\"#l{}\">{}</a> <small>{}</small></td>", i + 1, i + 1,
-                        escaped(layer.type), escaped(layer.name));
+                        html_escaped(layer.type), html_escaped(layer.name));
     if (has_effects) html += fmt::format("<td>{}</td><td>{:.1f} %</td>", share_bar(layer.share), 100 * layer.share);
     html += fmt::format("<td>{}</td><td>{}</td><td>{}</td></tr>\n", decibels(layer.own.sqnr_db()),
                         decibels(layer.cumulative.sqnr_db()),
@@ -142,10 +123,10 @@ std::string comparison_html(const Comparison& comparison, const std::string& flo
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0} against {1}</title><style>{2}</style></head><body>\n"
       "<h1>What quantization did</h1><p>{0} against {1}, {3} samples, all on the CPU (measured).</p>\n",
-      escaped(path), escaped(float_path), kStyle, comparison.samples);
+      html_escaped(path), html_escaped(float_path), kStyle, comparison.samples);
   html += "<ul>";
   for (const OutputReport& output : comparison.outputs) {
-    html += fmt::format("<li>output {}: SQNR {}, largest error {:.4g}</li>", escaped(output.name),
+    html += fmt::format("<li>output {}: SQNR {}, largest error {:.4g}</li>", html_escaped(output.name),
                         decibels(output.error.sqnr_db()), output.error.largest);
   }
   html += "</ul>\n<h2>Layers, worst first</h2>\n<p class=\"q\">";
@@ -169,7 +150,7 @@ std::string comparison_html(const Comparison& comparison, const std::string& flo
     html += layer_section(comparison.layers[comparison.ranking[i]], i + 1, has_effects);
   if (!comparison.match.unmatched.empty()) {
     html += "<h2>Not in the float model</h2><ul>";
-    for (const std::string& name : comparison.match.unmatched) html += "<li>" + escaped(name) + "</li>";
+    for (const std::string& name : comparison.match.unmatched) html += "<li>" + html_escaped(name) + "</li>";
     html += "</ul>\n";
   }
   return html + fmt::format("<p class=\"q\">reef {}</p></body></html>\n", reef_version());

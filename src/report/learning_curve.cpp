@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "report/html.h"
+#include "base/html.h"
 
 namespace reef::report {
 namespace {
@@ -95,11 +95,11 @@ std::string drawn(const CurveSeries& series, const Axes& axes, const char* colou
     }
     marks += fmt::format(
         "<circle fill=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}: {} pictures, {:.1f} %</title></circle>\n",
-        colour, x, y, escaped(series.name), point.images, 100 * point.accuracy);
+        colour, x, y, html_escaped(series.name), point.images, 100 * point.accuracy);
   }
   return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n{}", path, colour, marks) +
          fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\" style=\"fill:{};font-weight:600\">{}</text>\n",
-                     kWidth - kRight, name_height, colour, escaped(series.name));
+                     kWidth - kRight, name_height, colour, html_escaped(series.name));
 }
 
 std::string table(const std::vector<CurveSeries>& series) {
@@ -108,7 +108,7 @@ std::string table(const std::vector<CurveSeries>& series) {
     for (const learn::CurvePoint& point : each.points) steps.insert(point.images);
   }
   std::string html = "<table><tr><th>pictures of each class</th>";
-  for (const CurveSeries& each : series) html += fmt::format("<th>{}</th>", escaped(each.name));
+  for (const CurveSeries& each : series) html += fmt::format("<th>{}</th>", html_escaped(each.name));
   html += "</tr>\n";
   for (const int step : steps) {
     html += fmt::format("<tr><td>{}</td>", step);
@@ -141,7 +141,7 @@ std::string learning_curve_page(const std::string& title, const std::string& sub
       ".chance{{stroke:#adb5bd;stroke-dasharray:5 4}} table{{border-collapse:collapse}}\n"
       "td,th{{padding:.25rem .8rem;border-bottom:1px solid #e9ecef;text-align:right}} small{{color:#868e96}}\n"
       "</style></head><body>\n<h1>{}</h1>\n<p>{}</p>\n<svg viewBox=\"0 0 {} {}\" role=\"img\">\n",
-      escaped(title), escaped(title), escaped(subtitle), kWidth, kHeight);
+      html_escaped(title), html_escaped(title), html_escaped(subtitle), kWidth, kHeight);
   page += grid(axes, chance);
   const std::vector<double> heights = name_heights(series, axes);
   for (std::size_t i = 0; i < series.size(); ++i) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "report/html.h"
+#include "base/html.h"
 
 namespace reef::report {
 namespace {
@@ -53,8 +53,8 @@ std::string grid(const ScatterPlot& plot, const Frame& frame) {
                        kHeight - kBottom + 20, v);
   }
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kWidth - kRight) / 2,
-                     kHeight - 12, escaped(plot.x_title));
-  return svg + fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, kTop - 8, escaped(plot.y_title));
+                     kHeight - 12, html_escaped(plot.x_title));
+  return svg + fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, kTop - 8, html_escaped(plot.y_title));
 }
 
 std::string drawn(const ScatterPlot& plot) {
@@ -71,9 +71,9 @@ std::string drawn(const ScatterPlot& plot) {
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : " L", x, y);
     const bool is_right = x > (kLeft + kWidth - kRight) / 2;
     marks += fmt::format("<circle fill=\"#0b7285\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>", x,
-                         y, escaped(point.name));
+                         y, html_escaped(point.name));
     marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x + (is_right ? -8 : 8),
-                         y - 8, is_right ? "end" : "start", escaped(point.name));
+                         y - 8, is_right ? "end" : "start", html_escaped(point.name));
   }
   return svg + fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#0b7285\" stroke-opacity=\"0.4\"/>\n{}</svg>\n", path,
                            marks);
@@ -87,7 +87,7 @@ std::string scatter_page(const std::string& title, const std::string& subtitle, 
       "body{{font:15px/1.5 system-ui,sans-serif;max-width:760px;margin:2rem auto;padding:0 1rem;color:#212529;"
       "background:#fff}}\nsvg{{width:100%;height:auto}} svg text{{font-size:13px;fill:#495057}} "
       ".grid{{stroke:#e9ecef}}\n</style></head><body>\n<h1>{}</h1>\n<p>{}</p>\n",
-      escaped(title), escaped(title), escaped(subtitle));
+      html_escaped(title), html_escaped(title), html_escaped(subtitle));
   for (const ScatterPlot& plot : plots) page += drawn(plot);
   return page + "</body></html>\n";
 }

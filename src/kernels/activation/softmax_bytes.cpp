@@ -5,12 +5,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
 #include "numeric/fixed_point_math.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace reef::kernels {
 

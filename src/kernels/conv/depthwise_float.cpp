@@ -4,13 +4,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #define REEF_BODY "kernels/conv/depthwise_float_body.h"
 

@@ -8,15 +8,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/targets.h"
 #include "kernels/simd/trace.h"
 #include "numeric/fixed_point.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace reef::kernels {
 
@@ -32,21 +27,8 @@ using Kind = BytePairs::Kind;
                                    : REEF_OF_KIND(function, (real).is_signed, Kind::kExactSum, __VA_ARGS__))
 
 #if defined(__x86_64__)
-#include "kernels/simd/begin_sse4.h"
-namespace sse4 {
-namespace {
-#include "kernels/elementwise/byte_pairs_body.h"
-}  // namespace
-}  // namespace sse4
-#include "kernels/simd/end_target.h"
-
-#include "kernels/simd/begin_avx2.h"
-namespace avx2 {
-namespace {
-#include "kernels/elementwise/byte_pairs_body.h"
-}  // namespace
-}  // namespace avx2
-#include "kernels/simd/end_target.h"
+#define REEF_BODY "kernels/elementwise/byte_pairs_body.h"
+#include "kernels/simd/in_sse4_and_avx2.h"
 
 #include "kernels/simd/begin_avx512.h"
 namespace avx512 {

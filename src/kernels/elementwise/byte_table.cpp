@@ -5,13 +5,8 @@
 // time is as good as anything.
 #include "kernels/elementwise/byte_table.h"
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace reef::kernels {
 namespace {

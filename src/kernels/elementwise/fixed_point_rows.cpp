@@ -4,32 +4,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace reef::kernels {
 
 #if defined(__x86_64__)
-#include "kernels/simd/begin_sse4.h"
-namespace sse4 {
-namespace {
-#include "kernels/elementwise/fixed_point_rows_body.h"
-}  // namespace
-}  // namespace sse4
-#include "kernels/simd/end_target.h"
-
-#include "kernels/simd/begin_avx2.h"
-namespace avx2 {
-namespace {
-#include "kernels/elementwise/fixed_point_rows_body.h"
-}  // namespace
-}  // namespace avx2
-#include "kernels/simd/end_target.h"
+#define REEF_BODY "kernels/elementwise/fixed_point_rows_body.h"
+#include "kernels/simd/in_sse4_and_avx2.h"
 #elif defined(__aarch64__)
 #include "kernels/simd/begin_neon.h"
 namespace neon {

@@ -5,13 +5,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
 #include "numeric/fixed_point.h"
 #include "numeric/lookup_table.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace reef::kernels {
 namespace baseline {

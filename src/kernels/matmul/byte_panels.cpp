@@ -23,21 +23,8 @@
 
 namespace reef::kernels {
 #if defined(__x86_64__)
-#include "kernels/simd/begin_sse4.h"
-namespace sse4 {
-namespace {
-#include "kernels/matmul/byte_panels_of_pairs_body.h"
-}  // namespace
-}  // namespace sse4
-#include "kernels/simd/end_target.h"
-
-#include "kernels/simd/begin_avx2.h"
-namespace avx2 {
-namespace {
-#include "kernels/matmul/byte_panels_of_pairs_body.h"
-}  // namespace
-}  // namespace avx2
-#include "kernels/simd/end_target.h"
+#define REEF_BODY "kernels/matmul/byte_panels_of_pairs_body.h"
+#include "kernels/simd/in_sse4_and_avx2.h"
 
 #include "kernels/simd/begin_avxvnni.h"
 namespace avxvnni {

@@ -6,13 +6,8 @@
 #include <cstring>
 
 #include "kernels/conv/window_rows.h"
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #define REEF_BODY "kernels/matmul/float_panels_body.h"
 

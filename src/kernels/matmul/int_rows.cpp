@@ -3,11 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace reef::kernels {
 

@@ -8,14 +8,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/loops.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace reef::kernels {
 namespace {

@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace reef::kernels {
 
@@ -42,21 +39,8 @@ std::int64_t first_extreme_byte(const std::uint8_t* row, std::int64_t count, boo
 }
 
 #if defined(__x86_64__)
-#include "kernels/simd/begin_sse4.h"
-namespace sse4 {
-namespace {
-#include "kernels/reduce/extreme_byte_body.h"
-}  // namespace
-}  // namespace sse4
-#include "kernels/simd/end_target.h"
-
-#include "kernels/simd/begin_avx2.h"
-namespace avx2 {
-namespace {
-#include "kernels/reduce/extreme_byte_body.h"
-}  // namespace
-}  // namespace avx2
-#include "kernels/simd/end_target.h"
+#define REEF_BODY "kernels/reduce/extreme_byte_body.h"
+#include "kernels/simd/in_sse4_and_avx2.h"
 #endif
 
 template <typename Index>

@@ -8,12 +8,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/simd/intrinsics.h"
 #include "kernels/simd/loops.h"
 #include "kernels/simd/trace.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace reef::kernels {
 namespace {

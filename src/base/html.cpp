@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/html.h"
+#include "base/html.h"
 
-namespace reef::report {
+#include "base/printable.h"
 
-std::string escaped(const std::string& text) {
+namespace reef {
+
+std::string html_escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '<') {
       result += "&lt;";
     } else if (c == '>') {
@@ -21,4 +23,4 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-}  // namespace reef::report
+}  // namespace reef
