@@ -142,6 +142,11 @@ def yolov8_scores(outputs):
     return rows[0, 4:]
 
 
+def face_scores(outputs):
+    """Outputs of one column; where they were split by size of the map, both."""
+    return np.concatenate([o.reshape(-1) for o in outputs if o.shape[-1] == 1])
+
+
 def yolox_scores(outputs):
     rows = outputs[0] if len(outputs) == 1 else np.concatenate(outputs, -1)
     return rows[..., 4] * rows[..., 5]
@@ -212,25 +217,25 @@ MODELS = {
     "face_detection_front": (
         None,
         with_pictures(128, lambda x: (x / 127.5 - 1).astype(np.float32)),
-        same_scores(0, lambda o: o[-1]),
+        same_scores(0, face_scores),
         "scores",
     ),
     "face_detection_short_range": (
         None,
         with_pictures(128, lambda x: (x / 127.5 - 1).astype(np.float32)),
-        same_scores(0, lambda o: o[-1]),
+        same_scores(0, face_scores),
         "scores",
     ),
     "face_detection_full_range.": (
         None,
         with_pictures(192, lambda x: (x / 127.5 - 1).astype(np.float32)),
-        same_scores(0, lambda o: o[-1]),
+        same_scores(0, face_scores),
         "scores",
     ),
     "face_detection_full_range_sparse": (
         None,
         with_pictures(192, lambda x: (x / 127.5 - 1).astype(np.float32)),
-        same_scores(0, lambda o: o[-1]),
+        same_scores(0, face_scores),
         "scores",
     ),
     "face_landmark": (None, with_pictures(192, lambda x: (x / 255).astype(np.float32)), None, ""),

@@ -43,6 +43,11 @@ std::string steps_text(const quantize::QuantizeResult& result, bool verbose) {
   return text;
 }
 
+// Everything was kept float to save an output: right on any CPU, and useless to an Edge TPU.
+bool nothing_for_the_chip(const compiler::QuantizeRequest& request, const quantize::QuantizeResult& result) {
+  return request.how.mode == quantize::Mode::kInt8 && result.integer_ops == 0 && !result.float_ops.empty();
+}
+
 }  // namespace
 
 std::string accuracy_text(const compiler::QuantizeOutcome& outcome) {
@@ -63,6 +68,12 @@ report::Summary quantize_summary(const compiler::QuantizeRequest& request, const
   if (!result.lost.empty()) {
     summary.tone = report::Tone::kBad;
     summary.verdict = fmt::format("NOT USABLE: {}", result.lost.front());
+  } else if (nothing_for_the_chip(request, result)) {
+    summary.tone = report::Tone::kBad;
+    summary.verdict = fmt::format(
+        "Not for the Edge TPU: all {} operators stay float, because integers lose an output; samples on which outputs "
+        "hardly vary do that, too",
+        result.float_ops.size());
   } else if (outcome.boxes && outcome.boxes->boxes > 0) {
     const bool is_good = keeps_boxes(*outcome.boxes);
     summary.tone = is_good ? report::Tone::kGood : report::Tone::kBad;
@@ -96,6 +107,8 @@ report::Summary quantize_summary(const compiler::QuantizeRequest& request, const
   summary.add("file", request.output);
   if (!outcome.better_preprocess.empty()) {
     summary.add("next", fmt::format("the same with --preprocess {}", outcome.better_preprocess));
+  } else if (nothing_for_the_chip(request, result)) {
+    summary.add("next", "the same with samples that show what the model looks for, or with --no-automatic-float");
   } else if (result.lost.empty()) {
     summary.add("next", fmt::format("reef compile {}", shell_word(request.output)));
   } else {

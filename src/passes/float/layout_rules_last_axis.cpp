@@ -165,8 +165,11 @@ void apply_reshape(Graph& graph, OpId op, const Relayout& layouts) {
   if (layouts.outputs[0]) {
     const ir::Shape result = laid_out(to, *layouts.outputs[0]);
     const TensorId x = graph.op(op).inputs[0];
-    graph.set_inputs(op, {x, graph.add_ints({result.begin(), result.end()})});
-    graph.set_attribute(op, "new_shape", std::vector<std::int64_t>(result.begin(), result.end()));
+    // TensorFlow's converter writes RESHAPE without options; attributes need them.
+    ir::Attributes attributes;
+    attributes.set("new_shape", std::vector<std::int64_t>(result.begin(), result.end()));
+    graph.become(op, "RESHAPE", "ReshapeOptions", std::move(attributes),
+                 {x, graph.add_ints({result.begin(), result.end()})});
     return;
   }
   const ReshapeAxes axes = reshape_axes(from, to);

@@ -55,5 +55,21 @@ TEST(SimplifyRandom, MovementIsExactAndNeverMore) {
   EXPECT_LT(after_all * 2, before_all);
 }
 
+// TensorFlow's converter writes RESHAPE without options. What passes make of it can be written all the same.
+TEST(SimplifyRandom, ReshapesWithoutOptionsCanBeWritten) {
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    ir::Model before = random_movement(seed, DataType::kFloat32);
+    for (ir::Operator& op : before.subgraphs[0].operators) {
+      if (op.type != "RESHAPE") continue;
+      op.options_type.clear();
+      op.attributes = {};
+    }
+    const auto bytes = tflite::write_model(expect_same(before, 0));
+    EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
 }  // namespace
 }  // namespace reef::passes::testing
