@@ -115,7 +115,7 @@ TEST_F(PipelineTest, AFloatModelWithoutSamplesIsAnErrorThatSaysWhatToGive) {
 TEST_F(PipelineTest, FilesBesideAreWrittenWithTheRest) {
   PipelineRequest dumping = request(kModels + "reef_creatures_int8.tflite", "one");
   dumping.quantize.data.path.clear();
-  dumping.beside = [](const CompiledFile& file) -> Result<std::vector<FileBeside>> {
+  dumping.beside = [](const CompiledFile& file, const PipelineResult&) -> Result<std::vector<FileBeside>> {
     return std::vector<FileBeside>{{fs::path(file.output).replace_extension("note.txt").string(), "a note"}};
   };
   const auto result = run_pipeline(dumping);
