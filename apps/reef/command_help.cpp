@@ -149,9 +149,11 @@ std::string wrapped_footer(const std::string& footer, std::size_t columns) {
       text += (are_commands ? wrapped_command(line, columns) : wrapped(line, 0, kRowIndent, columns)) + "\n";
       continue;
     }
+    const bool is_example_heading = line == "Example:" || line == "Examples:";
+    if (is_example_heading) end_paragraph();
     paragraph += (paragraph.empty() ? "" : " ") + line;
     if (line.empty() || line.back() == ':') {
-      are_commands = line == "Example:" || line == "Examples:";
+      are_commands = is_example_heading;
       end_paragraph();
     }
   }
