@@ -4,8 +4,10 @@
 #   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
 #   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
 #   make install [PREFIX=/usr/local] [DESTDIR=]    program, libraries, headers, find_package and pkg-config files
-#   make arm64   kernels and their tests for 64-bit ARM, in an emulator
-.PHONY: all demo test bench docs format check-format fuzz hostile asan tsan arm64 install clean
+#   make arm64   kernels and their tests for 64-bit ARM, in an emulator      make arm64-all    the whole program and its tests there
+#   make packages [CPUS="x86_64 aarch64"]   tarball, .deb and wheel in dist/ make check-packages   installs them on other systems and tries them
+#   make clang / make ubsan / make tidy / make abi / make site               other compilers, checks, and the documents as a site
+.PHONY: all demo test bench docs format check-format fuzz hostile asan ubsan tsan clang tidy abi arm64 arm64-all packages check-packages site install clean
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)
 
@@ -15,7 +17,9 @@ all:
 	@rm -f build-configure.log
 	@cmake --build --preset release --target reef -j $(JOBS)
 
-demo: all
+# With a package of this version in dist/ (`make packages`, or downloaded), nothing is compiled.
+demo:
+	@tools/packages/unpack_prebuilt.sh || $(MAKE) --no-print-directory all
 	@tools/demo.sh
 
 test:
@@ -25,8 +29,8 @@ test:
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS)
 
-asan tsan:
-	@tools/setup.sh test
+asan ubsan tsan clang:
+	@tools/setup.sh $(if $(filter clang,$@),clang,test)
 	@cmake --preset $@ -DREEF_TESTS=ON
 	@cmake --build --preset $@ -j $(JOBS)
 	@ctest --preset $@ -j $(JOBS)
@@ -57,6 +61,38 @@ arm64:
 	@tools/setup.sh arm64
 	@tools/test_arm64.sh
 
+# The whole program, cross-compiled, and its tests that need neither Python nor the collection, in an emulator.
+# FILTER="--gtest_filter=Driver*" runs some.
+arm64-all:
+	@tools/setup.sh arm64
+	@cmake --preset arm64 -DREEF_TESTS=ON
+	@cmake --build --preset arm64 -j $(JOBS) --target reef libreef reef_delegate reef_tests
+	@qemu-aarch64 -L /usr/aarch64-linux-gnu build-arm64-all/tests/reef_tests --gtest_brief=1 $(FILTER)
+
+CPUS ?= x86_64 aarch64
+packages:
+	@tools/setup.sh packages
+	@JOBS=$(JOBS) tools/packages/all.sh $(CPUS)
+
+check-packages:
+	@tools/setup.sh packages
+	@tools/setup.sh roots
+	@tools/packages/check.sh $(CPUS)
+
+# Is libreef's binary interface the recorded one?
+abi: all
+	@cmake --build --preset release --target libreef -j $(JOBS)
+	@python3 tools/check_abi.py build/libreef.so .
+
+tidy:
+	@tools/setup.sh tidy
+	@cmake --preset release -DREEF_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+	@tools/tidy.sh $(JOBS) $(FILES)
+
+site:
+	@tools/setup.sh site
+	@build-tools/site/bin/python tools/make_site.py
+
 bench: all
 	@tools/setup.sh test
 	@bench/run.sh
@@ -75,4 +111,4 @@ check-format:
 	@git ls-files '*.cpp' '*.h' '*.hpp' | xargs clang-format --dry-run -Werror
 
 clean:
-	rm -rf build build-*
+	rm -rf build build-* dist

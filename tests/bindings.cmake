@@ -60,6 +60,10 @@ elseif(NOT REEF_SANITIZE)
     "PYTHONPATH=${REEF_BINDINGS}/python;REEF_LIBRARY=$<TARGET_FILE:libreef>;REEF_EXAMPLES=${CMAKE_BINARY_DIR}/examples;PYTHONDONTWRITEBYTECODE=1")
 endif()
 
+# Versions, dependencies, pages and scripts of packages agree; libreef's binary interface is the recorded one.
+add_test(NAME packages COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/packages/check_metadata.py ${CMAKE_SOURCE_DIR})
+add_test(NAME abi COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/check_abi.py $<TARGET_FILE:libreef> ${CMAKE_SOURCE_DIR})
+
 # Installed somewhere, found by CMake and pkg-config, built against and run.
 add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
 set_tests_properties(install PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)

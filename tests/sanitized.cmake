@@ -11,8 +11,8 @@ foreach(sanitizer address thread)
   list(FILTER tests INCLUDE REGEX "/src/driver/")
   add_executable(${target} EXCLUDE_FROM_ALL ${sources} ${tests})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
-  target_link_libraries(${target} PRIVATE $<TARGET_FILE:reefcore> fmt::fmt Threads::Threads ${CMAKE_DL_LIBS} GTest::gtest
-                        GTest::gtest_main ZLIB::ZLIB)
+  target_link_libraries(${target} PRIVATE $<TARGET_FILE:reefcore> reef_fmt Threads::Threads ${CMAKE_DL_LIBS} GTest::gtest
+                        GTest::gtest_main reef_zlib)
   add_dependencies(${target} reefcore)
   set(kinds ${sanitizer})
   if(sanitizer STREQUAL address)

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "parts.h"
 #include "python_package.h"
 
 namespace reef::app {
@@ -30,7 +31,7 @@ struct Place {
 
 Result<std::vector<Place>> places(const ExecArguments& arguments) {
   const fs::path here = program_folder();
-  REEF_ASSIGN_OR_RETURN(const fs::path coral, find_place(here, {"coral", REEF_CORAL_FOLDER}, "libedgetpu.so.1"));
+  REEF_ASSIGN_OR_RETURN(const fs::path coral, find_part(Part::kCoral));
   std::vector<Place> list = {{"LD_LIBRARY_PATH", coral.string()}, {"PATH", here.string()}};
   if (arguments.only_libraries) return list;
   REEF_ASSIGN_OR_RETURN(const PythonPackage package, find_python_package());

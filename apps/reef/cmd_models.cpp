@@ -15,6 +15,7 @@
 #include "compiler/output_check.h"
 #include "console.h"
 #include "json_output.h"
+#include "parts.h"
 #include "report/check_report.h"
 #include "report/summary.h"
 #include "usage.h"
@@ -35,17 +36,6 @@ struct ModelsArguments {
 struct ShippedModel {
   std::string name, file, task, what, accuracy, preprocess, pictures;
 };
-
-// In the repository and a build, or where `make install` puts them.
-Result<fs::path> models_folder() {
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {"models", REEF_MODELS_FOLDER}) {
-    if (fs::exists(here / place / "models.json", error)) return fs::weakly_canonical(here / place, error);
-  }
-  return make_error(StatusCode::kNotFound, "the models are neither in {} nor in {}: install Reef whole, or build it",
-                    (here / "models").string(), (here / REEF_MODELS_FOLDER).string());
-}
 
 Result<std::vector<ShippedModel>> shipped_models(const fs::path& folder) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file((folder / "models.json").string(), kMaxListBytes));
@@ -153,7 +143,7 @@ Status copy_model(const fs::path& folder, const ShippedModel& model, const fs::p
 }
 
 Status run_models(const ModelsArguments& arguments) {
-  REEF_ASSIGN_OR_RETURN(const fs::path folder, models_folder());
+  REEF_ASSIGN_OR_RETURN(const fs::path folder, find_part(Part::kModels));
   REEF_ASSIGN_OR_RETURN(const std::vector<ShippedModel> models, shipped_models(folder));
   if (arguments.name.empty()) return print_list(folder, models, arguments.json);
   std::vector<std::string> names;

@@ -24,6 +24,7 @@
 #include "console.h"
 #include "driver/device_server.h"
 #include "execute/device/other_chip.h"
+#include "parts.h"
 #include "program_file.h"
 #include "usage.h"
 
@@ -67,26 +68,13 @@ class WorkFolder {
   std::string path_;
 };
 
-// The libraries, beside the program in a build, or where `make install` puts them.
-Result<std::string> find_libraries() {
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {"virtual_usb", REEF_VIRTUAL_USB_FOLDER}) {
-    const fs::path folder = here / place;
-    if (fs::exists(folder / "libusb-1.0.so.0", error)) return folder.string();
-  }
-  return make_error(StatusCode::kNotFound,
-                    "the libraries of `reef virtual-usb` are neither in {} nor in {}: install Reef whole, or build it",
-                    (here / "virtual_usb").string(), (here / REEF_VIRTUAL_USB_FOLDER).string());
-}
-
-Status link_libraries(const std::string& from, const std::string& to) {
+Status link_libraries(const fs::path& from, const std::string& to) {
   std::error_code error;
   fs::create_directory(to, error);
   for (const auto& [name, file] : {std::pair{"libusb-1.0.so.0", "libusb-1.0.so.0"},
                                    {"libusb-1.0.so", "libusb-1.0.so.0"},
                                    {"libreef_virtual_card.so", "libreef_virtual_card.so"}}) {
-    if (!error) fs::create_symlink(fs::path(from) / file, fs::path(to) / name, error);
+    if (!error) fs::create_symlink(from / file, fs::path(to) / name, error);
   }
   if (error) return make_error(StatusCode::kIoError, "linking the libraries into {} failed: {}", to, error.message());
   return ok_status();
@@ -205,7 +193,7 @@ Result<int> run_with_devices(const VirtualUsbArguments& arguments) {
   REEF_ASSIGN_OR_RETURN(const std::string file, find_program(arguments.command.front()));
   REEF_RETURN_IF_ERROR(compiler::check_files({.outputs = {arguments.log}, .models = {}, .data = {}, .others = {file}}));
   REEF_RETURN_IF_ERROR(check_can_be_preloaded(file));
-  REEF_ASSIGN_OR_RETURN(const std::string libraries, find_libraries());
+  REEF_ASSIGN_OR_RETURN(const fs::path libraries, find_part(Part::kVirtualUsb));
   REEF_ASSIGN_OR_RETURN(const WorkFolder folder, WorkFolder::make());
   REEF_RETURN_IF_ERROR(link_libraries(libraries, folder.path() + "/lib"));
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int kExitInputError = 1;
 constexpr int kExitUsage = 2;
+constexpr std::string_view kGooglesCompiler = "edgetpu_compiler";
 
 // `reef help`, `reef help run` and `reef help learn split` are `reef --help`, `reef run --help` and so on.
 std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
@@ -142,11 +144,23 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+// Packages have the program in libreef, and call it from a small command (apps/launcher).
+#ifdef REEF_IN_LIBRARY
+extern "C" __attribute__((visibility("default"))) int reef_program(int argc, char** argv) {
+#else
 int main(int argc, char** argv) {
+#endif
   reef::app::prepare_process();
   try {
-    const bool is_googles = argc > 0 && std::filesystem::path(argv[0]).stem() == "edgetpu_compiler";
-    const int code = is_googles ? reef::app::edgetpu_compiler_main(argc, argv) : run(argc, argv);
+    int code = 0;
+    if (argc > 0 && std::filesystem::path(argv[0]).stem() == kGooglesCompiler) {
+      code = reef::app::edgetpu_compiler_main(argc, argv);
+    } else if (argc > 1 &&
+               std::string_view(argv[1]) == kGooglesCompiler) {  // a wheel has no links: a script calls this
+      code = reef::app::edgetpu_compiler_main(argc - 1, argv + 1);
+    } else {
+      code = run(argc, argv);
+    }
     if (code != kExitInputError && code != kExitUsage) reef::app::flush_output();
     return code;
   } catch (const reef::app::OutputFailed& error) {

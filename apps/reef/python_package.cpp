@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "console.h"
+#include "parts.h"
 #include "program_file.h"
 
 namespace reef::app {
@@ -20,20 +21,9 @@ fs::path program_folder() {
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-Result<fs::path> find_place(const fs::path& here, const std::vector<const char*>& places, const char* file) {
-  std::error_code error;
-  for (const char* place : places) {
-    const fs::path folder = here / place;
-    if (fs::exists(folder / file, error)) return fs::weakly_canonical(folder, error);
-  }
-  return make_error(StatusCode::kNotFound, "{} is neither in {} nor in {}: install Reef whole, or build it", file,
-                    (here / places.front()).string(), (here / places.back()).string());
-}
-
 Result<PythonPackage> find_python_package() {
-  const fs::path here = program_folder();
-  REEF_ASSIGN_OR_RETURN(const fs::path python, find_place(here, {"python", REEF_PYTHON_FOLDER}, "reef/__init__.py"));
-  REEF_ASSIGN_OR_RETURN(const fs::path library, find_place(here, {".", REEF_LIBRARY_FOLDER}, "libreef.so.0"));
+  REEF_ASSIGN_OR_RETURN(const fs::path python, find_part(Part::kPython));
+  REEF_ASSIGN_OR_RETURN(const fs::path library, find_part(Part::kLibrary));
   return PythonPackage{python, library / "libreef.so.0"};
 }
 

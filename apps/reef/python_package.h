@@ -13,10 +13,6 @@ namespace reef::app {
 // The folder of this program.
 std::filesystem::path program_folder();
 
-// The first of `places`, relative to `here`, that holds `file`.
-Result<std::filesystem::path> find_place(const std::filesystem::path& here, const std::vector<const char*>& places,
-                                         const char* file);
-
 struct PythonPackage {
   std::filesystem::path folder;   // for PYTHONPATH
   std::filesystem::path library;  // libreef.so.0, for REEF_LIBRARY

@@ -42,6 +42,22 @@ done
 "$folder/prefix/bin/reef" models | grep -q '^yolo ' || { echo "the installed program does not find its models"; exit 1; }
 "$folder/prefix/bin/reef" exec --show | grep -q "PYTHONPATH=$folder/prefix.*as_coral" || { echo "reef exec does not find its modules"; exit 1; }
 
+# The same program in a Python environment, where pip puts a wheel's: parts are found in the package.
+for packages in lib/python3.12/site-packages lib64/python3.9/site-packages; do
+  environment="$folder/environment_${packages//\//_}"
+  mkdir -p "$environment/bin" "$environment/$packages/reef/_lib/models" "$environment/$packages/reef/_lib/coral"
+  cp "$folder/prefix/bin/reef" "$environment/bin/"
+  cp "$source/bindings/python/edgetpu_compiler" "$environment/bin/"
+  cp "$source/models/models.json" "$environment/$packages/reef/_lib/models/"
+  touch "$environment/$packages/reef/__init__.py" "$environment/$packages/reef/_lib/libreef.so.0" "$environment/$packages/reef/_lib/coral/libedgetpu.so.1"
+  "$environment/bin/reef" exec --show | grep -q "^REEF_LIBRARY=$environment/$packages/reef/_lib/libreef.so.0" || { echo "reef exec does not find the libraries in $packages"; exit 1; }
+  "$environment/bin/reef" exec --show | grep -q "^PYTHONPATH=$environment/$packages/reef/as_coral" || { echo "reef exec does not find the modules in $packages"; exit 1; }
+  "$environment/bin/edgetpu_compiler" --version | grep -q '^Edge TPU Compiler version' || { echo "a wheel's edgetpu_compiler does not work"; exit 1; }
+done
+rm -r "$environment/$packages"
+! "$environment/bin/reef" models 2>"$folder/error" || { echo "models were found nowhere"; exit 1; }
+grep -q "models.json is neither in" "$folder/error" || { echo "reef models does not say where it looked: $(cat "$folder/error")"; exit 1; }
+
 # Edge TPUs: the udev rule lies where udev looks, and is the one that the page quotes; virtual sticks need two libraries.
 rule="$folder/prefix/lib/udev/rules.d/60-reef-edgetpu.rules"
 [[ -s "$rule" ]] || { echo "the udev rule is not installed"; exit 1; }

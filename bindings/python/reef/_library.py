@@ -192,8 +192,15 @@ _OTHERS = {
 
 
 def folder() -> pathlib.Path:
-    """Where the libraries of the installed package are."""
-    return pathlib.Path(__file__).resolve().parent / "_lib"
+    """Where the libraries are: in the package (a wheel), else where the loader found libreef (a system's package)."""
+    inside = pathlib.Path(__file__).resolve().parent / "_lib"
+    if inside.exists():
+        return inside
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            if "/libreef.so" in line:
+                return pathlib.Path(line.split(None, 5)[5].strip()).parent
+    return inside
 
 
 def _load() -> ctypes.CDLL:

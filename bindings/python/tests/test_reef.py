@@ -413,6 +413,13 @@ class CompilerTest(unittest.TestCase):
         self.assertIn("TFLite_Detection_PostProcess", str(result))
 
 
+class PlacesTest(unittest.TestCase):
+    def test_the_delegate_is_found_beside_the_library(self):
+        for path in (reef.delegate_path(), reef.libedgetpu_path()):
+            library = ctypes.CDLL(path)
+            self.assertTrue(library.tflite_plugin_create_delegate and library.edgetpu_version, path)
+
+
 class ReadmeTest(unittest.TestCase):
     def test_the_example_prints_what_it_says(self):
         block = (MODELS.parent / "README.md").read_text().split("```python\n")[1].split("```")[0]
