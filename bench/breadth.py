@@ -5,11 +5,11 @@
     bench/breadth.py build/reef [--models PATTERN,...] [--family NAME,...] [--dynamo] [--peers all|low] [--auto]
                      [--pictures DIR] [--work DIR] [--json FILE] [--out FILE.md]
 
-Each architecture comes from torchvision, timm or Ultralytics with random weights (breadth_models.py); they say nothing
-about accuracy, and SQNR is used to find what breaks. For each:
+Each architecture comes from torchvision, timm, Ultralytics or Keras with random weights (breadth_models.py, keras_models.py);
+they say nothing about accuracy, and SQNR is used to find what breaks. For each:
 
   converted   `reef convert`; outputs in LiteRT equal those of ONNX Runtime (largest difference below 0.1 % of the
-              largest value)
+              largest value). Keras' models are float TFLite already: LiteRT before and after
   dB          `reef quantize` (min-max ranges on 6 pictures; --auto: everything it tries), SQNR in LiteRT on 4 pictures
               that calibration did not see, the worst output's
   usable      it runs in LiteRT, no scale is outside of [1e-12, 1e6], every output has 10 dB and, with --peers, not more
@@ -20,8 +20,8 @@ about accuracy, and SQNR is used to find what breaks. For each:
   ORT, AIEQ   with --peers (low: only where Reef has less than 10 dB): SQNR of ONNX Runtime's quantize_static (QDQ, int8
               per channel, min-max) in ONNX Runtime, and of AI Edge Quantizer (static int8) in LiteRT, same pictures
 
-Packages by name from PyPI: torch, torchvision, timm, ultralytics, onnx, onnxscript, onnxruntime, ai-edge-litert, and for --peers
-ai-edge-quantizer. Exported files stay in --work and are used again.
+Packages by name from PyPI: torch, torchvision, timm, ultralytics, onnx, onnxscript, onnxruntime, ai-edge-litert, tensorflow (for
+Keras), and for --peers ai-edge-quantizer. Exported files stay in --work and are used again.
 """
 import argparse
 import fnmatch
@@ -226,11 +226,12 @@ def attempt(function, *arguments):
         return f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
 
 
-def peers(onnx, float_file, calibration, held_out, reference, shapes, work):
+def peers(source, float_file, calibration, held_out, reference, shapes, work):
     """The other quantizers' figures. They do not depend on Reef's, so they are kept beside the exported file."""
-    kept = onnx.with_suffix(".peers.json")
+    kept = source.with_suffix(".peers.json")
     if not kept.exists():
-        figures = {"ort": attempt(by_onnxruntime, onnx, calibration, held_out, reference, shapes, work),
+        figures = {"ort": "-" if source.suffix == ".tflite" else
+                   attempt(by_onnxruntime, source, calibration, held_out, reference, shapes, work),
                    "aieq": attempt(by_ai_edge, float_file, calibration, held_out, reference, shapes, work)}
         kept.write_text(json.dumps(figures))
     return json.loads(kept.read_text())
@@ -281,25 +282,37 @@ def compiled(program, row, int8_file, work, options=()):
     return row
 
 
+def exported_path(arguments, name):
+    if name.startswith("keras_"):
+        return arguments.work / f"{name}.tflite"
+    return arguments.work / f"{name}{'_dynamo' if arguments.dynamo else ''}.onnx"
+
+
+def exported_size(arguments, name):
+    """Bytes of the exported file; files that are not there yet come last."""
+    path = exported_path(arguments, name)
+    return path.stat().st_size if path.exists() else sys.maxsize
+
+
 def measure(program, name, side, arguments, work):
     row = {"name": name, "side": side}
-    onnx = arguments.work / f"{name}{'_dynamo' if arguments.dynamo else ''}.onnx"
+    source = exported_path(arguments, name)
     calibration = read_samples(arguments.pictures, shape_of(side), CALIBRATION + HELD_OUT)
     calibration, held_out = calibration[:CALIBRATION], calibration[CALIBRATION:]
-    if not onnx.exists():
+    if not source.exists():
         try:
-            export(name, side, calibration, onnx, arguments.dynamo)
+            export(name, side, calibration, source, arguments.dynamo)
         except Exception as error:
-            return row | {"failed": f"PyTorch does not export it: {type(error).__name__}"}
-    reference = run_onnx(onnx, held_out)
+            return row | {"failed": f"not exported by its framework: {type(error).__name__}"}
+    reference = (run_litert if source.suffix == ".tflite" else run_onnx)(source, held_out)
     float_file, int8_file = work / f"{name}.tflite", work / f"{name}_int8.tflite"
-    code, _, said, row["convert_s"] = reef(program, "convert", onnx, "-o", float_file)
+    code, _, said, row["convert_s"] = reef(program, "convert", source, "-o", float_file)
     if code != 0:
         return row | {"failed": f"convert: {said}"}
     row["difference"] = max(difference(a, b) for a, b in paired(reference, run_litert(float_file, held_out)))
     np.savez(work / "calib.npz", calib=np.stack([arranged(p, input_shape(float_file)) for p in calibration]))
     how = [] if arguments.auto else ["--calibration", "minmax", "--held-back", "0"]
-    code, _, said, row["quantize_s"] = reef(program, "quantize", onnx, "--data", work / "calib.npz", "--preprocess",
+    code, _, said, row["quantize_s"] = reef(program, "quantize", source, "--data", work / "calib.npz", "--preprocess",
                                             "none", *how, "-o", int8_file)
     if code not in (0, 3):
         return row | {"failed": f"quantize: {said}"}
@@ -311,7 +324,7 @@ def measure(program, name, side, arguments, work):
         reference = split_like(reference, shapes)
         row["db"] = worst_sqnr(reference, outputs)
         if arguments.peers == "all" or (arguments.peers == "low" and row["db"] < LEAST_DB):
-            row |= peers(onnx, float_file, calibration, held_out, reference, shapes, work)
+            row |= peers(source, float_file, calibration, held_out, reference, shapes, work)
     row["usable"] = is_usable(row, int8_file)
     if arguments.keep:
         (arguments.work / int8_file.name).write_bytes(int8_file.read_bytes())
@@ -343,7 +356,7 @@ def table(rows, has_peers):
 
 def summary(rows):
     done = [row for row in rows if "failed" not in row]
-    exported = [row for row in rows if not row.get("failed", "").startswith("PyTorch")]
+    exported = [row for row in rows if not row.get("failed", "").startswith("not exported")]
     yield f"{len(exported)} architectures exported, {len(done)} through the whole chain"
     yield f"converted and equal to ONNX Runtime: {sum(row['difference'] < EQUAL for row in done)}"
     yield f"usable: {sum(row['usable'] for row in done)}"
@@ -368,28 +381,28 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "reef_breadth")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path, help="also write all figures; what is in it already is not run again")
+    parser.add_argument("--smallest-first", action="store_true", help="in order of the sizes of exported files in --work")
     parser.add_argument("--keep", action="store_true", help="leave the quantized models in --work")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     families = [f for f in arguments.family.split(",") if f] or list(ARCHITECTURES)
     rows = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else []
     known = {row["name"] for row in rows}
-    for family in families:
-        for name, side in ARCHITECTURES[family].items():
-            if not any(fnmatch.fnmatch(name, pattern) for pattern in arguments.models.split(",")):
-                continue
-            if name in known:
-                continue
-            begin = time.monotonic()
-            with tempfile.TemporaryDirectory() as work:
-                row = attempt(measure, arguments.reef, name, side, arguments, pathlib.Path(work))
-            row = row if isinstance(row, dict) else {"name": name, "side": side, "failed": f"this script: {row}"}
-            row["family"] = family
-            rows.append(row)
-            print(f"{name}: {row.get('failed') or list(table([row], arguments.peers))[-1]} "
-                  f"({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-            if arguments.json:
-                arguments.json.write_text(json.dumps(rows, indent=1, default=float))
+    asked = [(family, name, side) for family in families for name, side in ARCHITECTURES[family].items()
+             if name not in known and any(fnmatch.fnmatch(name, pattern) for pattern in arguments.models.split(","))]
+    if arguments.smallest_first:
+        asked.sort(key=lambda one: exported_size(arguments, one[1]))
+    for family, name, side in asked:
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as work:
+            row = attempt(measure, arguments.reef, name, side, arguments, pathlib.Path(work))
+        row = row if isinstance(row, dict) else {"name": name, "side": side, "failed": f"this script: {row}"}
+        row["family"] = family
+        rows.append(row)
+        print(f"{name}: {row.get('failed') or list(table([row], arguments.peers))[-1]} "
+              f"({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(rows, indent=1, default=float))
     text = "\n".join([*table(rows, arguments.peers), "", *(f"- {line}" for line in summary(rows))]) + "\n"
     print(text)
     if arguments.out:

@@ -23,6 +23,8 @@ import pathlib
 import numpy as np
 
 import breadth_layers
+import keras_models
+import random_networks
 import small_networks
 
 SHIFT = 0.5
@@ -131,6 +133,8 @@ ARCHITECTURES = {
         "yolo26n-cls": 96, "yolo26n-seg": 128, "yolo26n-pose": 128, "yolo26n-obb": 128, "yolo26n-p2": 128, "yolo26n-depth": 128,
         "yolo26n-sem": 128, "rtdetr-resnet50": 160,
     },
+    "Keras": keras_models.MODELS,
+    "random": random_networks.NETWORKS,
     "layers": {name: breadth_layers.SIDE for name in breadth_layers.layers()},
     "small networks": {name: shape for name, (shape, _) in small_networks.NETWORKS.items()},
 }
@@ -214,6 +218,8 @@ def build(name, side):
     if name in breadth_layers.layers():
         torch.manual_seed(hash_of(name))
         return breadth_layers.build(name)
+    if name in random_networks.NETWORKS:
+        return random_networks.build(int(name.removeprefix("random_")))
     if is_ultralytics(name):
         return build_ultralytics(name)
     if name in torchvision.models.list_models():
@@ -272,6 +278,9 @@ def ready_for_export(name, module):
 
 
 def export(name, size, pictures, path, dynamo):
+    if name in keras_models.MODELS:
+        keras_models.export(name, size, pictures, path)
+        return
     import torch
     module = build(name, size if isinstance(size, int) else size[-1])
     settle(module, pictures, SHIFT_ULTRALYTICS if is_ultralytics(name) else SHIFT)

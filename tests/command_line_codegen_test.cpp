@@ -79,6 +79,57 @@ TEST_F(CommandLineCodegen, EveryStageCanBeSeen) {
   EXPECT_EQ(compile("--stop-after dinner").exit_code, 2);
 }
 
+// Float passes run when a model is converted, quantized, or quantized on the way to a compiled file.
+TEST_F(CommandLineCodegen, EveryPassCanBeSeen) {
+  const std::string models = REEF_SOURCE_DIR "/models/", onnx = models + "cifar_resnet8.onnx";
+  const Outcome before = reef("convert " + onnx + " --stop-after import");
+  EXPECT_EQ(before.exit_code, 0) << before.text;
+  EXPECT_TRUE(says(before, "TRANSPOSE(") || says(before, "TRANSPOSE ")) << before.text.substr(0, 2000);
+  for (const std::string& command :
+       {"convert " + onnx, "quantize " + onnx, "compile " + onnx + " -o " + folder_.string()}) {
+    const Outcome behind = reef(command + " --stop-after fuse-activations");
+    EXPECT_EQ(behind.exit_code, 0) << behind.text;
+    EXPECT_TRUE(says(behind, "CONV_2D")) << command;
+    EXPECT_FALSE(says(behind, " RELU(")) << command;
+    EXPECT_FALSE(says(behind, "found nothing")) << command;
+  }
+  const Outcome nothing = reef("convert " + onnx + " --stop-after gelu");
+  EXPECT_TRUE(says(nothing, "pass gelu found nothing to change")) << nothing.text.substr(0, 500);
+
+  const std::string converted = path("c.tflite");
+  const Outcome explained = reef("convert " + onnx + " --explain --dump transposes --dump=simplify -o " + converted);
+  EXPECT_EQ(explained.exit_code, 0) << explained.text;
+  EXPECT_TRUE(says(explained, "float round 1, transposes: ")) << explained.text;
+  EXPECT_TRUE(says(explained, "fuse-activations")) << explained.text;
+  EXPECT_TRUE(std::filesystem::exists(path("c.transposes.txt")));
+  EXPECT_TRUE(std::filesystem::exists(path("c.simplify.txt")));
+  const auto json = nlohmann::json::parse(reef("convert " + onnx + " --explain --json -o " + converted).text, nullptr,
+                                          /*allow_exceptions=*/false);
+  ASSERT_TRUE(json.is_object());
+  ASSERT_FALSE(json["passes"].empty());
+  EXPECT_EQ(json["passes"][0]["stage"], "float");
+  EXPECT_GE(json["passes"][0]["changes"], 1);
+  EXPECT_FALSE(json["passes"][0]["what"].empty());
+}
+
+TEST_F(CommandLineCodegen, PassesBeforeAndBehindQuantizationAreExplained) {
+  const std::string models = REEF_SOURCE_DIR "/models/";
+  const Outcome outcome = reef("compile " + models + "reef_creatures_float.tflite --data " + models +
+                               "images --preprocess unit --limit 4 --held-back 0 --no-verify --explain --dump simplify "
+                               "--dump io --rewrite io -o " +
+                               folder_.string());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_TRUE(says(outcome, "Passes")) << outcome.text;
+  EXPECT_TRUE(std::filesystem::exists(path("reef_creatures_float_int8_edgetpu.simplify.txt"))) << outcome.text;
+  EXPECT_TRUE(std::filesystem::exists(path("reef_creatures_float_int8_edgetpu.io.txt"))) << outcome.text;
+  // A quantized model goes through no float pass.
+  const Outcome none = compile("--stop-after transposes");
+  EXPECT_EQ(none.exit_code, 1) << none.text;
+  EXPECT_TRUE(says(none, "did not run on this model")) << none.text;
+  const Outcome rewritten = compile("--stop-after one-pass");
+  EXPECT_EQ(rewritten.exit_code, 0) << rewritten.text;
+}
+
 TEST_F(CommandLineCodegen, ExplainShowsStepsAndMemory) {
   const Outcome outcome = compile("--explain");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;

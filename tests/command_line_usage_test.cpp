@@ -32,7 +32,10 @@ TEST_F(Usage, EnumeratedOptionsSayWhatIsAllowed) {
   expect_answer("compile --no-code cpus " + kModel, 2, {"allowed: cpu, fail, package (did you mean cpu?)"});
   expect_answer("compile --dump lowr " + kModel, 2, {"'lowr' is not allowed", "did you mean lower?"});
   expect_answer("compile --stop-after all " + kModel, 2,
-                {"allowed: simplify, rewrite, partition, lower, schedule, emit"});
+                {"allowed: import, simplify, rewrite, partition, lower, schedule, emit, fixed-shapes"});
+  expect_answer("compile --stop-after chip/gellu " + kModel, 2, {"did you mean chip/gelu?"});
+  expect_answer("convert --stop-after transpose " + kModel, 2, {"did you mean transposes?"});
+  expect_answer("quantize " + kModel, 2, {"--output"});
   expect_answer("quantize --mode int4 " + kModel + " -o x.tflite", 2, {"'int4' is not allowed", "int16x8"});
   expect_answer("quantize --io int16 " + kModel + " -o x.tflite", 2, {"allowed: float32, int8, uint8"});
   expect_answer("quantize --calibration kl " + kModel + " -o x.tflite", 2, {"minmax", "entropy"});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions by tables of Reef's own through the code generator and the virtual device: outputs must be those of the
 // chip reference to the last bit, and within one of TFLite's kernels.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "chip_against_cpu.h"
@@ -48,6 +50,32 @@ TEST(TableFunctionsDevice, AreExactAndNearTflite) {
       SCOPED_TRACE(std::string(op) + " " + std::to_string(seed));
       expect_exact(function_model(op, kIn[seed % 4], kOut[(seed + seed / 4) % 4], seed), seed, 1);
     }
+  }
+}
+
+// Softplus and a sine, as the rewrite `function-table` leaves them: values that are not rounded, and TFLite's codes.
+TEST(TableFunctionsDevice, FunctionsThatCarryTheirValues) {
+  constexpr auto kInt8 = ir::DataType::kInt8;
+  double (*const kFunctions[])(double) = {[](double x) { return std::log1p(std::exp(x)); },
+                                          [](double x) { return std::sin(x); }};
+  const Quantized in{kInt8, 0.04f, -10}, out{kInt8, 0.05f, -100};
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    std::vector<double> values;
+    std::vector<std::int64_t> codes;
+    for (int q = -128; q < 128; ++q) {
+      values.push_back(kFunctions[seed % 2](static_cast<double>(in.scale) * (q - in.zero_point)));
+      const double steps = std::round(values.back() / static_cast<double>(out.scale)) + out.zero_point;
+      codes.push_back(static_cast<std::int64_t>(std::clamp(steps, -128.0, 127.0)));
+    }
+    ir::Attributes attributes;
+    attributes.set(ops::kCodes, codes);
+    attributes.set(ops::kValues, values);
+    QuantizedModel model(in);
+    const std::int32_t x = model.input(seed < 2 ? ir::Shape({1, 7, 9, 20}) : ir::Shape({1, 13, 24}));
+    const std::int32_t y = model.op(ops::kReefFunction, {x}, {model.computed(model.shape(x), out)}, "", attributes);
+    model.last_op().builtin_code = ir::kCustomBuiltinCode;
+    expect_exact(model.finish({y}), seed, 1);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "console.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
+#include "graph/written_out_functions.h"
 #include "json_output.h"
 #include "limit_flags.h"
 #include "plan_options.h"
@@ -43,7 +44,8 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
   REEF_ASSIGN_OR_RETURN(const compiler::MicroCheckedFile checked,
                         compiler::check_for_micro(flags.model, board, options, front_end));
   if (!flags.rewritten.empty()) {
-    REEF_RETURN_IF_ERROR(tflite::save_model(compiler::model_to_write(checked), flags.rewritten));
+    REEF_ASSIGN_OR_RETURN(const ir::Model written, compiler::model_to_write(checked));
+    REEF_RETURN_IF_ERROR(tflite::save_model(written, flags.rewritten));
   }
   if (flags.json) {
     Json json = checked.chip ? report::check_json(checked.chip->subject()) : Json::object();
@@ -70,7 +72,11 @@ Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   front_end.budget = options.budget;
   if (flags.target.micro()) return check_for_micro(flags, options, front_end);
   REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options, front_end));
-  if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
+  if (!flags.rewritten.empty()) {
+    ir::Model written = *checked.plan.model;
+    REEF_RETURN_IF_ERROR(graph::write_out_functions(written));
+    REEF_RETURN_IF_ERROR(tflite::save_model(written, flags.rewritten));
+  }
   const report::CheckSubject subject = checked.subject();
   if (flags.json) {
     print_json(report::check_json(subject));

@@ -3,6 +3,7 @@
 //
 // Under Google's name standard output is Google's, letter by letter, because scripts read it, and what Reef itself has
 // to say goes to standard error. `reef compile` answers in Reef's own words: a verdict and aligned figures.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -23,13 +24,14 @@
 #include "compiler/conservative.h"
 #include "compiler/front_end.h"
 #include "compiler/google_text.h"
+#include "compiler/graph_files.h"
 #include "compiler/micro_check.h"
 #include "compiler/pipeline.h"
 #include "console.h"
 #include "explanation_report.h"
 #include "json_output.h"
 #include "limit_flags.h"
-#include "passes/simplify.h"
+#include "pass_report.h"
 #include "plan_options.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
@@ -48,9 +50,7 @@ struct CompileArguments {
   TargetFlag target;
   bool show_operations = false;
   bool json = false;
-  bool explain = false;
-  std::vector<std::string> dumps;
-  std::string stop_after;
+  PassFlags passes;  // also for the stages of stage_text.h
   bool quiet = false;
   bool help = false, version = false;
   bool is_googles = false;     // called by the name of Google's compiler: its words and exit codes
@@ -59,13 +59,17 @@ struct CompileArguments {
 
 constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
 
-constexpr char kSimplify[] = "simplify";
+constexpr std::array kFloat = {passes::Stage::kFloat}, kOnChip = {passes::Stage::kChip};
+constexpr std::array kBoth = {passes::Stage::kFloat, passes::Stage::kChip};
 
-std::vector<std::string> stages_to_stop_after() {
-  std::vector<std::string> names = {kSimplify};
-  names.insert(names.end(), stage_names().begin(), stage_names().end());
+// What --dump and --stop-after take: stages, then passes.
+std::vector<std::string> names_of_texts() {
+  std::vector<std::string> names = names_of_graphs(kBoth);  // begins with import and simplify
+  names.insert(names.begin() + 2, stage_names().begin(), stage_names().end());
   return names;
 }
+
+bool is_stage(const std::string& name) { return passes::contains(stage_names(), name); }
 
 // Google's own options, with Google's names.
 void add_googles_options(Command& command, CompileArguments& arguments) {
@@ -134,43 +138,57 @@ void add_reefs_options(Command& command, CompileArguments& arguments) {
       "--conservative", [&how] { how.generate = compiler::conservative(how.generate); },
       "Only code whose instructions combine their fields as public programs of Google's do; what would need others "
       "stays on the CPU (reef audit --novel lists them)");
-  command.add_flag(
-      "--explain", arguments.explain,
-      "Also print tiles, memory map, passes, where parameters are kept and simulated cycles of every step");
+  command.add_flag("--explain", arguments.passes.explain,
+                   "Also print which passes changed the graph and what they changed; tiles, memory map, where "
+                   "parameters are kept and simulated cycles of every step");
   command
-      .add_option(
-          "--dump", arguments.dumps,
-          "Also write what a stage made, as text, beside the compiled model: rewrite, partition, lower, schedule "
-          "or emit; may be repeated")
+      .add_option("--dump", arguments.passes.dumps,
+                  "Also write what a stage or a pass made, as text, beside the compiled model: import, simplify, "
+                  "rewrite, partition, lower, schedule, emit, or the graph behind a pass (docs/passes.md; chip/gelu: "
+                  "the pass of that stage); may be repeated")
+      .option_text("STAGE|PASS")
       .allow_extra_args(false)
-      .transform(one_of(stage_names()));
+      .transform(one_of(names_of_texts()));
   command
-      .add_option("--stop-after", arguments.stop_after,
-                  "Only print what this stage made, as text; no file is written. Also simplify: the model before it is "
-                  "quantized")
-      .transform(one_of(stages_to_stop_after()));
+      .add_option("--stop-after", arguments.passes.stop_after,
+                  "Only print what this stage or pass made, as text; no file is written. Up to simplify and float "
+                  "passes it needs no samples")
+      .option_text("STAGE|PASS")
+      .transform(one_of(names_of_texts()));
   add_limit_flags(command, arguments.quantize.limits);
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
 }
 
-// --stop-after simplify: the model is neither quantized nor compiled, so that it needs no samples.
-Status print_simplified(const compiler::PipelineRequest& request) {
+// --stop-after simplify, or a pass before quantization: the model is neither quantized nor compiled, so that it needs
+// no samples. Float passes do not run on a model that is quantized already. `is_printed`: false where the pass changed
+// nothing here, but may in the chip's stage.
+Status print_simplified(const std::string& name, const compiler::PipelineRequest& request, bool& is_printed) {
+  const bool is_also_on_chip = passes::contains(passes::graph_names(kOnChip), name);
   for (const std::string& path : request.compile.models) {
     REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(path, request.quantize.front_end));
-    if (!loaded.is_simplified) REEF_RETURN_IF_ERROR(passes::simplify(loaded.model).status());
-    print_text("{}", model_text(loaded.model));
+    const bool is_as_it_is = loaded.format == compiler::ModelFormat::kTflite && compiler::is_quantized(loaded.model);
+    if (!is_as_it_is || name == passes::kSimplified || name == passes::kImported) {
+      REEF_RETURN_IF_ERROR(compiler::simplify_once(loaded).status());
+    }
+    const passes::KeptGraph* graph = loaded.log.find(name);
+    is_printed = !is_also_on_chip || (graph != nullptr && graph->changes > 0);
+    if (is_printed) REEF_RETURN_IF_ERROR(print_graph(loaded.log, name));
   }
   return ok_status();
 }
 
-// --stop-after rewrite or partition: the model need not compile.
-Status print_plans(const CompileArguments& arguments, const compiler::PipelineResult& front) {
+// --stop-after rewrite, partition, or a pass for the chip: the model need not compile.
+Status print_plans(const std::string& name, const compiler::PipelineResult& front) {
   for (const std::string& path : front.compile.models) {
     REEF_ASSIGN_OR_RETURN(const compiler::LoadedModel loaded, compiler::load_given(front.compile, path));
     const auto plan = compiler::make_plan(loaded.model, front.compile.plan);
     if (!plan.ok()) return plan.status().in(path);
-    print_text("{}", planning_text(arguments.stop_after, *plan));
+    if (is_stage(name)) {
+      print_text("{}", planning_text(name, *plan));
+    } else {
+      REEF_RETURN_IF_ERROR(print_graph(plan->log, name));
+    }
   }
   return ok_status();
 }
@@ -195,46 +213,54 @@ Status first_refusal(const compiler::CompileResult& result) {
 }
 
 Status print_stage(const CompileArguments& arguments, compiler::PipelineRequest request) {
-  if (arguments.stop_after == kSimplify) return print_simplified(request);
-  if (is_planning(arguments.stop_after)) {
+  const std::string& name = arguments.passes.stop_after;
+  if (passes::contains(names_of_graphs(kFloat), name) || name.starts_with("float/")) {
+    bool is_printed = false;
+    REEF_RETURN_IF_ERROR(print_simplified(name, request, is_printed));
+    if (is_printed) return ok_status();
+  }
+  if (is_planning(name) || !is_stage(name)) {
     REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult front, compiler::run_front_half(request));
-    return front.compiled.ok() ? print_plans(arguments, front) : first_refusal(front.compiled);
+    return front.compiled.ok() ? print_plans(name, front) : first_refusal(front.compiled);
   }
   request.compile.verify = compiler::Verify::kNever;
   REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult result, compiler::run_pipeline(request));
   if (!result.compiled.ok()) return first_refusal(result.compiled);
   return for_each_file(result.compiled, [&](const compiler::CompiledFile& file) -> Status {
-    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(arguments.stop_after, result.compile, file));
+    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(name, result.compile, file));
     print_text("{}", text);
     return ok_status();
   });
 }
 
-// "net_edgetpu.tflite" -> "net_edgetpu.schedule.txt": the file of --dump.
-std::string dump_path(const std::string& compiled, const std::string& stage) {
-  return std::filesystem::path(compiled).replace_extension(stage + ".txt").string();
+// The text of --dump: what a stage made, or the graph behind a pass before or behind quantization.
+Result<std::string> text_of(const std::string& name, const compiler::CompiledFile& file,
+                            const compiler::PipelineResult& result) {
+  if (is_stage(name)) return stage_text(name, result.compile, file);
+  return compiler::graph_text(log_of(file, result), name);
 }
 
 // --dump: a text for each stage beside each compiled file.
 void add_dumps(const CompileArguments& arguments, compiler::PipelineRequest& request) {
   request.beside_names = [&arguments](const std::string& compiled) {
     std::vector<std::string> names;
-    for (const std::string& stage : arguments.dumps) names.push_back(dump_path(compiled, stage));
+    for (const std::string& name : arguments.passes.dumps) names.push_back(compiler::graph_path(compiled, name));
     return names;
   };
-  request.beside = [&](const compiler::CompiledFile& file) -> Result<std::vector<compiler::FileBeside>> {
+  request.beside = [&](const compiler::CompiledFile& file,
+                       const compiler::PipelineResult& result) -> Result<std::vector<compiler::FileBeside>> {
     std::vector<compiler::FileBeside> files;
-    for (const std::string& stage : arguments.dumps) {
-      REEF_ASSIGN_OR_RETURN(std::string text, stage_text(stage, request.compile, file));
-      files.push_back({dump_path(file.output, stage), std::move(text)});
+    for (const std::string& name : arguments.passes.dumps) {
+      REEF_ASSIGN_OR_RETURN(std::string text, text_of(name, file, result));
+      files.push_back({compiler::graph_path(file.output, name), std::move(text)});
     }
     return files;
   };
 }
 
 Status print_dump_names(const CompileArguments& arguments, const compiler::CompiledFile& file) {
-  for (const std::string& stage : arguments.dumps) {
-    print_error("reef: {}: {} written to {}\n", file.input, stage, dump_path(file.output, stage));
+  for (const std::string& name : arguments.passes.dumps) {
+    print_error("reef: {}: {} written to {}\n", file.input, name, compiler::graph_path(file.output, name));
   }
   return ok_status();
 }
@@ -246,7 +272,8 @@ Result<compiler::PipelineRequest> pipeline_request(CompileArguments& arguments) 
   use_link_of(arguments.target, arguments.plan);
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
   how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
-  how.write = arguments.stop_after.empty();
+  how.write = arguments.passes.stop_after.empty();
+  how.plan.log = arguments.quantize.log = log_request(arguments.passes);
   how.cache_order = cache_order(arguments.plan);
   if (arguments.target.micro()) {
     how.plan = compiler::for_micro(how.plan);
@@ -263,7 +290,7 @@ Status print_result(const CompileArguments& arguments, const compiler::PipelineR
   const bool prints = !arguments.json && !arguments.quiet;
   if (arguments.json) {
     Json json = compiler::pipeline_json(result);
-    if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(compiled, json));
+    if (arguments.passes.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
     print_json(json);
   } else if (prints && arguments.is_googles) {
     print_text("{}", compiler::console_text(result.compile, compiled, arguments.show_operations, false));
@@ -272,8 +299,9 @@ Status print_result(const CompileArguments& arguments, const compiler::PipelineR
     if (arguments.show_operations) REEF_RETURN_IF_ERROR(for_each_file(compiled, print_operations));
     print_exact("{}", compile_text(result, has_colour()));
   }
-  if (arguments.explain && !arguments.json && compiled.ok()) {
-    REEF_RETURN_IF_ERROR(for_each_file(compiled, print_explanation));
+  if (arguments.passes.explain && !arguments.json && compiled.ok()) {
+    REEF_RETURN_IF_ERROR(
+        for_each_file(compiled, [&](const compiler::CompiledFile& file) { return print_explanation(file, result); }));
   }
   std::fflush(stdout);
   return ok_status();
@@ -290,7 +318,7 @@ Status compile_models(CompileArguments arguments, int& exit_code) {
     if (prints) print_error("{}", quantize_details(how, model.outcome, arguments.quantize.verbose));
     print_quantize_warnings(model.outcome);
   };
-  if (!arguments.stop_after.empty()) return print_stage(arguments, std::move(request));
+  if (!arguments.passes.stop_after.empty()) return print_stage(arguments, std::move(request));
   add_dumps(arguments, request);
   if (prints && arguments.is_googles) print_text("{}", compiler::version_line());
   std::fflush(stdout);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "compiler/convert_driver.h"
+#include "compiler/graph_files.h"
 #include "compiler/output_check.h"
 #include "compiler/quantize_json.h"
 #include "console.h"
@@ -21,6 +22,7 @@
 #include "ir/describe.h"
 #include "json_output.h"
 #include "output_name.h"
+#include "pass_report.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
@@ -33,6 +35,7 @@ struct ConvertOptions {
   std::string model, output, map;
   std::string file;  // that is read: the model, or what its framework made of it
   QuantizeArguments quantize;
+  PassFlags passes;
   bool keep_qdq = false, json = false;
 };
 
@@ -105,12 +108,16 @@ std::string default_output(const std::string& model) {
   return path.replace_extension(".tflite").filename().string();
 }
 
-// The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
-Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping) {
+// Writes all files or none: the model, and what else was asked for (which ONNX value each of its tensors is, graphs
+// behind passes).
+Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping,
+             const passes::PassLog& log) {
   std::vector<FileContent> files = {{options.output, file}};
   if (!options.map.empty()) {
     files.push_back({options.map, bytes_of(mapping)});
   }
+  REEF_ASSIGN_OR_RETURN(const std::vector<compiler::FileBeside> graphs, compiler::graph_files(log, options.output));
+  for (const compiler::FileBeside& graph : graphs) files.push_back({graph.path, bytes_of(graph.text)});
   return write_files(files);
 }
 
@@ -120,10 +127,13 @@ Ending convert_and_quantize(ConvertOptions& options) {
   arguments.request.model = options.file;  // and no output: it is written here, with the mapping
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(outcome.result.model));
-  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
+  REEF_RETURN_IF_ERROR(
+      write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model), outcome.log));
   arguments.request.output = options.output;
   if (options.json) {
-    print_json(compiler::quantize_json(arguments.request, outcome));
+    Json json = compiler::quantize_json(arguments.request, outcome);
+    if (options.passes.explain) json["passes"] = pass_json(outcome.log);
+    print_json(json);
   } else {
     print_quantize_report(arguments.request, outcome, arguments.verbose);
   }
@@ -135,8 +145,12 @@ Ending convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
   options.output = output_file(options.output, options.model, ".tflite");
   options.file = options.model;
-  REEF_RETURN_IF_ERROR(
-      compiler::check_files({{options.output, options.map}, {options.model}, {options.quantize.request.data}, {}}));
+  const bool writes = options.passes.stop_after.empty();
+  if (writes) {
+    std::vector<std::string> written = {options.output, options.map};
+    for (const std::string& name : options.passes.dumps) written.push_back(compiler::graph_path(options.output, name));
+    REEF_RETURN_IF_ERROR(compiler::check_files({written, {options.model}, {options.quantize.request.data}, {}}));
+  }
   std::optional<FrameworkConversion> converted;
   if (const auto framework = framework_of(options.model)) {
     REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions given, front_end_options(options.quantize.front_end));
@@ -147,20 +161,29 @@ Ending convert(ConvertOptions options) {
     // They are the file's now, and perhaps under other names.
     options.quantize.front_end.shapes.clear();
   }
-  if (options.quantize.has_data()) return convert_and_quantize(options);
+  options.quantize.log = log_request(options.passes);
+  if (options.quantize.has_data() && writes) return convert_and_quantize(options);
   compiler::ConvertRequest request;
   request.model = options.file;
   REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(options.quantize.front_end));
   request.front_end.budget = budget_of(options.quantize.limits);
+  request.front_end.log = log_request(options.passes);
   request.keep_qdq = options.keep_qdq;
   request.io = options.quantize.io;
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::convert_model(request));
+  if (!writes) {
+    if (options.quantize.has_data()) REEF_RETURN_IF_ERROR(compiler::simplify_once(result).status());
+    return print_graph(result.log, options.passes.stop_after);
+  }
   if (converted) result.notes.push_back(fmt::format("converted by {}", converted->maker()));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
-  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
+  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model), result.log));
   if (options.json) {
-    print_json(summary_json(options, result, file.size()));
+    Json json = summary_json(options, result, file.size());
+    if (options.passes.explain) json["passes"] = pass_json(result.log);
+    print_json(json);
   } else {
+    if (options.passes.explain) print_text("{}", pass_text(result.log));
     print_summary(options, result, file.size());
   }
   return ok_status();
@@ -187,6 +210,7 @@ void add_convert(Command& app, Action& action) {
   add_quantizer_options(command, options->quantize);
   add_threads_option(command, options->quantize);
   add_verbose_option(command, options->quantize);
+  add_pass_flags(command, options->passes);
   constexpr double kLongest = 3600;  // of a file made to keep us busy; --data may take longer, and then says so
   options->quantize.limits.seconds = kLongest;
   add_limit_flags(command, options->quantize.limits);

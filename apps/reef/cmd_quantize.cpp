@@ -10,13 +10,33 @@
 #include "console.h"
 #include "json_output.h"
 #include "output_name.h"
+#include "pass_report.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
 namespace reef::app {
 namespace {
 
-Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
+struct Arguments {
+  QuantizeArguments quantize;
+  PassFlags passes;
+  bool json = false, quiet = false;
+};
+
+// --stop-after: nothing is quantized, so that no samples are needed.
+Status print_pass(QuantizeArguments& arguments, const std::string& pass) {
+  REEF_RETURN_IF_ERROR(settle(arguments));
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded,
+                        compiler::load_any_model(arguments.request.model, arguments.request.front_end));
+  REEF_RETURN_IF_ERROR(compiler::simplify_once(loaded).status());
+  return print_graph(loaded.log, pass);
+}
+
+Ending run_quantize(const Arguments& given) {
+  const auto& [quantize, passes, json, quiet] = given;
+  QuantizeArguments arguments = quantize;
+  arguments.log = log_request(passes);
+  if (!passes.stop_after.empty()) return print_pass(arguments, passes.stop_after);
   compiler::QuantizeRequest& request = arguments.request;
   request.output = output_file(request.output, request.model,
                                fmt::format("_{}.tflite", compiler::mode_name(arguments.request.how.mode)));
@@ -24,7 +44,9 @@ Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
-    print_json(compiler::quantize_json(arguments.request, *outcome));
+    nlohmann::ordered_json result = compiler::quantize_json(arguments.request, *outcome);
+    if (passes.explain) result["passes"] = pass_json(outcome->log);
+    print_json(result);
   } else if (!quiet) {
     print_quantize_report(arguments.request, *outcome, arguments.verbose);
   }
@@ -35,21 +57,19 @@ Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
 }  // namespace
 
 void add_quantize(Command& app, Action& action) {
-  struct Arguments {
-    QuantizeArguments quantize;
-    bool json = false, quiet = false;
-  };
   auto arguments = std::make_shared<Arguments>();
   QuantizeArguments& how = arguments->quantize;
   Command command = app.add_subcommand("quantize", "Make an integer model from a float one");
   command.add_option("model", how.request.model, "Float model (.tflite or .onnx)").required();
-  command.add_option("-o,--output", how.request.output, "File to write, or folder for it").required();
+  command.add_option("-o,--output", how.request.output,
+                     "File to write, or folder for it (needed unless --stop-after is given)");
   add_data_options(command, how);
   add_mode_option(command, how);
   add_quantizer_options(command, how);
   add_front_end_flags(command, how.front_end);
   add_threads_option(command, how);
   add_verbose_option(command, how);
+  add_pass_flags(command, arguments->passes);
   add_limit_flags(command, how.limits);
   command.add_option(
       "--report", how.request.report,
@@ -61,7 +81,8 @@ void add_quantize(Command& app, Action& action) {
       "int8.tflite\n"
       "  reef quantize yolo.onnx --data pictures --preprocess yolo -o yolo_int8.tflite");
   command.callback([arguments, &action] {
-    action = [arguments] { return run_quantize(arguments->quantize, arguments->json, arguments->quiet); };
+    if (arguments->quantize.request.output.empty() && arguments->passes.stop_after.empty()) refuse_missing("--output");
+    action = [arguments] { return run_quantize(*arguments); };
   });
 }
 

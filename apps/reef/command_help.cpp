@@ -60,9 +60,13 @@ bool names_choices(const OptionHelp& option) {
                      [&](const std::string& word) { return option.description.find(word) != std::string::npos; });
 }
 
+// Help names the words of an option up to this many; shells complete them all.
+constexpr std::size_t kMostShownChoices = 16;
+
 std::string right_column(const OptionHelp& option) {
   std::string text = option.description;
-  if (!names_choices(option)) text += fmt::format(" ({})", fmt::join(option.choices, ", "));
+  if (option.choices.size() <= kMostShownChoices && !names_choices(option))
+    text += fmt::format(" ({})", fmt::join(option.choices, ", "));
   if (!option.fallback.empty()) text += fmt::format(" [{}]", option.fallback);
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "compiler/explain.h"
 #include "console.h"
+#include "pass_report.h"
 
 namespace reef::app {
 namespace {
@@ -43,7 +44,15 @@ Json to_json(const compiler::PartExplanation& part) {
 
 }  // namespace
 
-Status print_explanation(const compiler::CompiledFile& file) {
+passes::PassLog log_of(const compiler::CompiledFile& file, const compiler::PipelineResult& result) {
+  const passes::PassLog* before = result.float_log(file);
+  passes::PassLog log = before == nullptr ? passes::PassLog() : *before;
+  log.append(file.plan.log);
+  return log;
+}
+
+Status print_explanation(const compiler::CompiledFile& file, const compiler::PipelineResult& result) {
+  print_text("\n{}: {}", file.input, pass_text(log_of(file, result)));
   for (std::size_t i = 0; i < file.ops.size(); ++i) {
     print_text("\n{}: Edge TPU subgraph {}\n", file.input, i);
     if (file.ops[i].code == nullptr) {
@@ -56,10 +65,11 @@ Status print_explanation(const compiler::CompiledFile& file) {
   return ok_status();
 }
 
-Status add_explanations(const compiler::CompileResult& result, Json& json) {
+Status add_explanations(const compiler::PipelineResult& result, Json& json) {
   std::size_t index = 0;
-  for (const compiler::CompileRun& run : result.runs) {
+  for (const compiler::CompileRun& run : result.compiled.runs) {
     for (const compiler::CompiledFile& file : run.files) {
+      json["files"][index]["passes"] = pass_json(log_of(file, result));
       Json& parts = json["files"][index++]["edge_tpu_subgraphs"];
       for (std::size_t i = 0; i < file.ops.size(); ++i) {
         if (file.ops[i].code == nullptr) continue;

@@ -5,12 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
-#include "compiler/compile.h"
+#include "compiler/pipeline.h"
 
 namespace reef::app {
 
-Status print_explanation(const compiler::CompiledFile& file);
-// Adds "explanation" to every compiled part in the object that compile_json made.
-Status add_explanations(const compiler::CompileResult& result, nlohmann::ordered_json& json);
+// What passes did to the model that became this file, before and behind quantization.
+passes::PassLog log_of(const compiler::CompiledFile& file, const compiler::PipelineResult& result);
+
+Status print_explanation(const compiler::CompiledFile& file, const compiler::PipelineResult& result);
+// Adds "passes" to every file and "explanation" to every compiled part in the object that pipeline_json made.
+Status add_explanations(const compiler::PipelineResult& result, nlohmann::ordered_json& json);
 
 }  // namespace reef::app

@@ -137,6 +137,7 @@ Status settle(QuantizeArguments& arguments) {
   if (arguments.no_float) how.keep_sensitive_float = Choice::kOff;
   if (arguments.adaptive_rounding) how.adaptive_rounding = Choice::kOn;
   REEF_ASSIGN_OR_RETURN(arguments.request.front_end, front_end_options(arguments.front_end));
+  arguments.request.front_end.log = arguments.log;
   how.budget = arguments.request.front_end.budget = arguments.request.data.budget = budget_of(arguments.limits);
   return ok_status();
 }

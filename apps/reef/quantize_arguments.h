@@ -25,7 +25,8 @@ struct QuantizeArguments {
   std::string calibration = "auto";
   bool no_equalization = false, no_bias_correction = false, no_float = false, adaptive_rounding = false;
   bool keep_structure = false;
-  bool verbose = false;  // everything that was tried is listed
+  bool verbose = false;    // everything that was tried is listed
+  passes::LogRequest log;  // for simplification
   LimitFlags limits = LimitFlags::for_data();
 
   bool has_data() const { return !request.data.path.empty(); }

@@ -9,6 +9,7 @@
 #include "compiler/quantize_json.h"
 #include "console.h"
 #include "ir/describe.h"
+#include "pass_report.h"
 
 namespace reef::app {
 namespace {
@@ -149,6 +150,7 @@ void print_quantize_report(const compiler::QuantizeRequest& request, const compi
   const report::Summary summary = quantize_summary(request, outcome);
   print_exact("{}", report::verdict_line(summary, has_colour()));
   print_text("{}", quantize_details(request, outcome, verbose));
+  if (outcome.log.request().changes) print_text("{}", pass_text(outcome.log));
   print_exact("{}", report::closing_lines(summary, has_colour()));
 }
 

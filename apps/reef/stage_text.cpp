@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/graph_files.h"
 #include "ir/describe.h"
-#include "ir/text.h"
 #include "isa/disassembler.h"
 #include "isa/program.h"
 #include "lower/lower.h"
@@ -13,8 +13,6 @@
 
 namespace reef::app {
 namespace {
-
-constexpr std::size_t kShownConstantBytes = 16;
 
 std::string names_of(const ir::Model& model, const std::vector<std::int32_t>& tensors) {
   std::vector<std::string> names;
@@ -77,11 +75,9 @@ const std::vector<std::string>& stage_names() {
 
 bool is_planning(const std::string& stage) { return stage == "rewrite" || stage == "partition"; }
 
-std::string model_text(const ir::Model& model) { return ir::print(model, {.max_constant_bytes = kShownConstantBytes}); }
-
 std::string planning_text(const std::string& stage, const compiler::Plan& plan) {
   if (stage == "partition") return partition_text(plan);
-  return model_text(*plan.model);
+  return compiler::model_text(*plan.model);
 }
 
 Result<std::string> stage_text(const std::string& stage, const compiler::CompileOptions& options,

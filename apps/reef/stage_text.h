@@ -13,9 +13,6 @@ namespace reef::app {
 // "rewrite", "partition", "lower", "schedule", "emit": in the order of compiling.
 const std::vector<std::string>& stage_names();
 
-// A model as text, with the first bytes of its constants.
-std::string model_text(const ir::Model& model);
-
 // Stages that need no code: what they have made of a model.
 bool is_planning(const std::string& stage);
 std::string planning_text(const std::string& stage, const compiler::Plan& plan);

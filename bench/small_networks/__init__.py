@@ -5,5 +5,5 @@ numbers, super-resolution, segmentation, faces, text in pictures, and detectors 
 Each follows a published design in small; the weights are random.
 """
 
-from . import detectors, images, series, vision  # noqa: F401  (they add themselves to NETWORKS)
+from . import detectors, images, library_transformers, series, transformers, vision  # noqa: F401  (they add themselves to NETWORKS)
 from .parts import NETWORKS  # noqa: F401

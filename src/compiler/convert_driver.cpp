@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "passes/simplify.h"
-
 namespace reef::compiler {
 namespace {
 
@@ -25,7 +23,7 @@ Status make_integer(const ConvertRequest& request, FrontEndResult& result) {
   }
   if (!request.front_end.simplify) return ok_status();
   // Movement that QUANTIZE and DEQUANTIZE kept apart.
-  return passes::simplify(result.model).status();
+  return passes::simplify(result.model, {}, result.log).status();
 }
 
 }  // namespace

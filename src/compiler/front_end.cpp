@@ -19,7 +19,6 @@
 #include "ir/verify.h"
 #include "ops/settled_shapes.h"
 #include "ops/standard_forms.h"
-#include "passes/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -128,11 +127,8 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
     result.notes = std::move(imported->notes);
     names = std::move(imported->value_names);
   }
-  if (options.simplify) {
-    const auto report = passes::simplify(result.model);
-    if (!report.ok()) return report.status().in(path);
-    result.is_simplified = true;
-  }
+  result.log = passes::PassLog(options.log);
+  if (options.simplify) REEF_RETURN_IF_ERROR(simplify_once(result).status().in(path));
   data::store_card(card, result.model);
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) {
     std::string origin = import::origin_of(names, tensor.name);
@@ -166,6 +162,12 @@ Result<FrontEndResult> in(const std::string& path, Result<FrontEndResult> result
 
 }  // namespace
 
+Result<passes::SimplifyReport> simplify_once(FrontEndResult& loaded) {
+  if (loaded.is_simplified) return passes::SimplifyReport{};
+  loaded.is_simplified = true;
+  return passes::simplify(loaded.model, {}, loaded.log);
+}
+
 Result<std::string> admit_model(ir::Model& model, const FrontEndOptions& options) {
   REEF_RETURN_IF_ERROR(ir::verify(model));
   REEF_RETURN_IF_ERROR(ir::densify(model, options.budget));
@@ -192,6 +194,7 @@ Result<FrontEndResult> load_any_model(const std::string& path, const FrontEndOpt
 Result<FrontEndResult> load_tflite_model(const std::string& path, const FrontEndOptions& options) {
   REEF_RETURN_IF_ERROR(check_tflite_options(path, options));
   FrontEndResult result;
+  result.log = passes::PassLog(options.log);
   REEF_ASSIGN_OR_RETURN(result.model, tflite::load_model(path, &result.notes));
   if (options.resizes_tflite && !options.input_shapes.empty()) {
     REEF_RETURN_IF_ERROR(ir::verify(result.model).in(path));
@@ -202,6 +205,7 @@ Result<FrontEndResult> load_tflite_model(const std::string& path, const FrontEnd
 
 Result<FrontEndResult> read_tflite_model(const Bytes& file, const FrontEndOptions& options) {
   FrontEndResult result;
+  result.log = passes::PassLog(options.log);
   REEF_ASSIGN_OR_RETURN(result.model, tflite::read_model(file, &result.notes));
   return admitted(std::move(result), options);
 }

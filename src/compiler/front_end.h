@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "compiler/resize_inputs.h"
 #include "ir/model.h"
+#include "passes/pass_log.h"
 
 namespace reef::compiler {
 
@@ -38,6 +39,7 @@ struct FrontEndOptions {
   // The caller prepares the model in the CPU runtime, perhaps after giving its inputs other shapes: an operator that
   // refuses the declared ones is reported there, and not here.
   bool may_resize = false;
+  passes::LogRequest log = {};  // what FrontEndResult::log shall hold
   Budget budget = {};
 };
 
@@ -58,6 +60,7 @@ struct FrontEndResult {
   // this kind, to which what saving would lose does not matter.
   std::string shape_note;
   bool is_simplified = false;  // the passes of src/passes/float have run
+  passes::PassLog log;         // of those passes
 };
 
 // The format is told by the file's content.
@@ -67,6 +70,9 @@ Result<FrontEndResult> load_any_model(const std::string& path, const FrontEndOpt
 // not matter.
 Result<FrontEndResult> load_tflite_model(const std::string& path, const FrontEndOptions& options = {});
 Result<FrontEndResult> read_tflite_model(const Bytes& file, const FrontEndOptions& options = {});
+
+// Simplifies the model unless that was done, and adds to its log. The report is empty where there was nothing to do.
+Result<passes::SimplifyReport> simplify_once(FrontEndResult& loaded);
 
 // What the functions above do with a model as it was read: ir::verify, then ops::settle_shapes. The result is
 // a note for the user where the file declares shapes that its operators do not give, else empty. Fails, naming the

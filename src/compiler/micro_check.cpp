@@ -11,6 +11,7 @@
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
+#include "graph/written_out_functions.h"
 #include "ir/verify.h"
 #include "micro/offline_plan.h"
 #include "micro/sdk_ops.h"
@@ -137,10 +138,11 @@ Result<MicroCheckedFile> check_for_micro(const std::string& path, const micro::A
   return checked;
 }
 
-ir::Model model_to_write(const MicroCheckedFile& checked) {
+Result<ir::Model> model_to_write(const MicroCheckedFile& checked) {
   ir::Model model = checked.chip ? *checked.chip->plan.model : *checked.model;
   ops::settle_shapes(model);
   drop_offline_plan(model);
+  REEF_RETURN_IF_ERROR(graph::write_out_functions(model));
   return model;
 }
 

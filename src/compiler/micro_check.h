@@ -32,7 +32,7 @@ Result<MicroCheckedFile> check_for_micro(const std::string& path, const micro::A
 
 // The model that `--write-rewritten` writes: the one that was checked, with the shapes that its operators give; of a
 // model that is not compiled yet the one with its rewrites.
-ir::Model model_to_write(const MicroCheckedFile& checked);
+Result<ir::Model> model_to_write(const MicroCheckedFile& checked);
 
 // `options` for a target: what TFLite Micro lacks is rewritten, and times are predicted for the board's link.
 PlanOptions for_micro(PlanOptions options);

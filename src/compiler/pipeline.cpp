@@ -144,7 +144,7 @@ class Pipeline {
     for (const CompileRun& run : result_.compiled.runs) {
       for (const CompiledFile& file : run.files) {
         if (!request_.beside) continue;
-        REEF_ASSIGN_OR_RETURN(std::vector<FileBeside> more, request_.beside(file));
+        REEF_ASSIGN_OR_RETURN(std::vector<FileBeside> more, request_.beside(file, result_));
         std::move(more.begin(), more.end(), std::back_inserter(beside));
       }
     }
@@ -163,6 +163,14 @@ bool PipelineResult::is_usable() const {
   return std::all_of(quantized.begin(), quantized.end(),
                      [](const QuantizedModel& model) { return model.outcome.result.lost.empty(); });
 }
+
+const passes::PassLog* PipelineResult::float_log(const CompiledFile& file) const {
+  const auto found = std::find_if(quantized.begin(), quantized.end(),
+                                  [&](const QuantizedModel& model) { return model.output == file.input; });
+  return found == quantized.end() ? nullptr : &found->outcome.log;
+}
+
+bool is_quantized(const ir::Model& model) { return numbers_of(model) == Numbers::kQuantized; }
 
 Result<PipelineResult> run_front_half(const PipelineRequest& request) {
   Pipeline pipeline(request);

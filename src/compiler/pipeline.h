@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "compiler/compile.h"
+#include "compiler/graph_files.h"
 #include "compiler/quantize_driver.h"
 
 namespace reef::compiler {
@@ -25,11 +26,7 @@ struct QuantizedModel {
   QuantizeOutcome outcome;
 };
 
-// A file to be written beside a compiled one.
-struct FileBeside {
-  std::string path;
-  std::string text;
-};
+struct PipelineResult;
 
 struct PipelineRequest {
   // `compile.models` may be of any format that the front end reads. Quantized .tflite files are compiled as they are.
@@ -41,7 +38,7 @@ struct PipelineRequest {
   std::function<void(const QuantizeRequest& request, const QuantizedModel& model)> quantized;
   // Further files for a compiled one: their names, known beforehand, and their content.
   std::function<std::vector<std::string>(const std::string& compiled)> beside_names;
-  std::function<Result<std::vector<FileBeside>>(const CompiledFile& file)> beside;
+  std::function<Result<std::vector<FileBeside>>(const CompiledFile& file, const PipelineResult& result)> beside;
 };
 
 struct PipelineResult {
@@ -49,6 +46,8 @@ struct PipelineResult {
   std::vector<QuantizedModel> quantized;
   CompileResult compiled;  // its refusals, if any, are why nothing was written
 
+  // What the float passes did to a compiled file's model; null: it was quantized when it came.
+  const passes::PassLog* float_log(const CompiledFile& file) const;
   // False: an output of a quantized model was measured to be of no use.
   bool is_usable() const;
 };
@@ -56,6 +55,9 @@ struct PipelineResult {
 // Fails where a model cannot be loaded or quantized, or a file must not be written. What the compiler refuses is in the
 // result.
 Result<PipelineResult> run_pipeline(const PipelineRequest& request);
+
+// Does the model compute with integers, so that it is compiled as it is?
+bool is_quantized(const ir::Model& model);
 
 // Loads and quantizes, but does not compile: for looking at what the compiler would be given. Writes nothing.
 Result<PipelineResult> run_front_half(const PipelineRequest& request);

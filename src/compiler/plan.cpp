@@ -102,17 +102,16 @@ std::string names_of(const std::vector<passes::Application>& rewrites) {
 }
 
 // What is left to a CPU without all of TFLite's operators, by those that it has. `rewrites` say what fits the chip.
-Status rewrite_for_cpu(const PlanOptions& options, passes::RewriteOptions rewrites, ir::Model& model,
-                       std::vector<passes::Application>& made) {
+Status rewrite_for_cpu(const PlanOptions& options, passes::RewriteOptions rewrites, ir::Model& model, Plan& plan) {
   rewrites.fits = [&options, on_chip = rewrites.fits](const ir::Model& judged) {
     std::vector<bool> fits = on_chip(judged);
     const std::vector<bool> on_cpu = options.cpu_runs(judged);
     for (std::size_t i = 0; i < std::min(fits.size(), on_cpu.size()); ++i) fits[i] = fits[i] || on_cpu[i];
     return fits;
   };
-  REEF_ASSIGN_OR_RETURN(std::vector<passes::Application> further, passes::apply_rewrites(model, rewrites));
+  REEF_ASSIGN_OR_RETURN(std::vector<passes::Application> further, passes::apply_rewrites(model, rewrites, plan.log));
   for (passes::Application& application : further) {
-    if (application.made) made.push_back(std::move(application));
+    if (application.made) plan.rewrites.push_back(std::move(application));
   }
   return ok_status();
 }
@@ -132,6 +131,7 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   const partition::CheckOptions check{options.runtime};
   passes::RewriteOptions rewrites = options.rewrites;
   rewrites.runtime = options.runtime;
+  plan.log = passes::PassLog(options.log);
   if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator(options.budget);
   rewrites.fits = [&check, &options](const ir::Model& judged) {
     // When time is up everything is said to fit: what fits is left alone, so that the rewrites end at once.
@@ -141,8 +141,8 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
     return fits;
   };
   ir::Model changed = *model;
-  REEF_ASSIGN_OR_RETURN(plan.rewrites, passes::apply_rewrites(changed, rewrites));
-  if (options.cpu_runs) REEF_RETURN_IF_ERROR(rewrite_for_cpu(options, rewrites, changed, plan.rewrites));
+  REEF_ASSIGN_OR_RETURN(plan.rewrites, passes::apply_rewrites(changed, rewrites, plan.log));
+  if (options.cpu_runs) REEF_RETURN_IF_ERROR(rewrite_for_cpu(options, rewrites, changed, plan));
   // Values that fold-constants found may settle shapes that nobody could know when the model entered.
   const ops::SettledShapes settled = ops::settle_shapes(changed);
   // An operator that refuses its operands is judged not to fit; scales that no longer fit a size are an error.

@@ -14,7 +14,7 @@
 #include "partition/check.h"
 #include "partition/cost.h"
 #include "partition/partition.h"
-#include "passes/rewrite.h"
+#include "passes/pass_log.h"
 
 namespace reef::compiler {
 
@@ -31,11 +31,13 @@ struct PlanOptions {
   // Which operators the runtime beside the chip has, where it is not all of TFLite (--target micro): what neither has
   // is rewritten to what one of them has. Empty: the runtime has everything.
   passes::FitsPredicate cpu_runs = {};
+  passes::LogRequest log = {};  // what Plan::log shall hold
 };
 
 struct Plan {
   std::shared_ptr<const ir::Model> model;  // with rewrites
   std::vector<passes::Application> rewrites;
+  passes::PassLog log;  // of the passes that made them
   // By operator of `model`: its number in the model as it was given; -1: made by a rewrite.
   std::vector<std::int32_t> source_op;
   partition::Assessment assessment;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "compiler/graph_files.h"
 #include "compiler/output_check.h"
 #include "data/preprocess.h"
 #include "data/subset.h"
@@ -22,7 +23,6 @@
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
-#include "passes/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -157,17 +157,6 @@ std::int64_t file_size(const std::string& path) {
 
 namespace {
 
-// Float form, as the quantizer wants it. The front end has simplified what comes from ONNX.
-Status simplify_once(FrontEndResult& loaded, std::vector<std::string>& notes) {
-  if (loaded.is_simplified) return ok_status();
-  REEF_ASSIGN_OR_RETURN(const passes::SimplifyReport simplified, passes::simplify(loaded.model));
-  if (!simplified.passes.empty()) {
-    notes.push_back(
-        fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));
-  }
-  return ok_status();
-}
-
 Result<std::shared_ptr<const data::Dataset>> open_samples(const QuantizeRequest& request, const ir::Model& model,
                                                           QuantizeOutcome& outcome) {
   std::shared_ptr<const data::Dataset> samples;
@@ -204,7 +193,12 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   QuantizeRequest request = given;
   QuantizeOutcome outcome;
   outcome.notes = std::move(loaded.notes);
-  REEF_RETURN_IF_ERROR(simplify_once(loaded, outcome.notes));
+  REEF_ASSIGN_OR_RETURN(const passes::SimplifyReport simplified, simplify_once(loaded));
+  if (simplified.is_changed) {
+    outcome.notes.push_back(
+        fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));
+  }
+  outcome.log = std::move(loaded.log);
   REEF_ASSIGN_OR_RETURN(std::shared_ptr<const data::Dataset> samples, open_samples(request, loaded.model, outcome));
   if (takes_better_preprocess(loaded.model, request, outcome)) {
     REEF_ASSIGN_OR_RETURN(samples, open_samples(request, loaded.model, outcome));
@@ -232,12 +226,18 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
 
 Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
-  REEF_RETURN_IF_ERROR(check_files({{request.output, request.report}, {request.model}, {request.data}, {}}));
+  std::vector<std::string> written = {request.output, request.report};
+  for (const std::string& name : request.front_end.log.graphs) {
+    if (!request.output.empty()) written.push_back(graph_path(request.output, name));
+  }
+  REEF_RETURN_IF_ERROR(check_files({written, {request.model}, {request.data}, {}}));
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
   REEF_ASSIGN_OR_RETURN(QuantizeOutcome outcome, quantize_loaded(request, std::move(loaded)));
   std::vector<FileContent> files;
   if (!request.output.empty()) files.push_back({request.output, outcome.file.span()});
   if (!request.report.empty()) files.push_back({request.report, bytes_of(outcome.report_page)});
+  REEF_ASSIGN_OR_RETURN(const std::vector<FileBeside> graphs, graph_files(outcome.log, request.output));
+  for (const FileBeside& file : graphs) files.push_back({file.path, bytes_of(file.text)});
   REEF_RETURN_IF_ERROR(write_files(files));
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;

@@ -25,7 +25,7 @@ namespace reef::compiler {
 struct QuantizeRequest {
   std::string model, output;  // files; no output: everything is done but writing
   std::string report;         // file for a page on every layer's error; empty: none
-  FrontEndOptions front_end;
+  FrontEndOptions front_end;  // graphs that its log names are written as text beside the output, if any
   data::DatasetOptions data;  // an empty path: no samples
   quantize::QuantizeOptions how;
 };
@@ -51,6 +51,7 @@ struct QuantizeOutcome {
   std::optional<MeanPrecision> map50;
   std::vector<TensorOrigin> origins;  // of the result's tensors; empty: names are the file's own
   std::vector<std::string> notes;
+  passes::PassLog log;                    // of simplification
   std::vector<std::string> worst_layers;  // sentences from the report, if one was asked for
   double seconds = 0;                     // measured
 };

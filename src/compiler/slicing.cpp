@@ -184,7 +184,7 @@ class Search {
     return which;
   }
 
-  // Of one operator, in as many slices as there are rows.
+  // Bytes that one operator takes at least: in as many slices as there are rows.
   static std::int64_t least_bytes(const Whole& whole, const lower::Sliceable& sliceable, std::int32_t op) {
     const std::int64_t least = whole.bytes_at(op);
     const auto group = sliceable.group({op, op, 1});

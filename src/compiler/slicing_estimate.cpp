@@ -18,7 +18,7 @@ using tiled::TileRanges;
 // Cycles that things take besides the work itself (estimates). Instructions come from the host with every inference:
 // a block of some 80 rows, or some 400 for an input, at about 0.8 bytes a cycle.
 constexpr std::int64_t kBlockCycles = 1600, kInputBlockCycles = 8000, kInputByteCycles = 2;
-// What the host keeps goes out and comes in again, tile by tile.
+// Tensors that the host keeps go out and come in again, tile by tile.
 constexpr std::int64_t kHostByteCycles = 3;
 constexpr std::int64_t kRingLineCycles = 16;
 constexpr std::int64_t kInputConstants = 512;  // bytes that come with the slots of an input

@@ -24,7 +24,7 @@ class Whole {
   std::int32_t ops() const { return static_cast<std::int32_t>(bytes_.size()); }
   // The most that exists at one of the operator's steps.
   std::int64_t bytes_at(std::int32_t op) const { return bytes_[static_cast<std::size_t>(op)]; }
-  // Of that, what only this operator knows: the most of it that exists at one step.
+  // The part of it that only this operator knows: the most that exists at one step.
   std::int64_t scratch_at(std::int32_t op) const { return scratch_[static_cast<std::size_t>(op)]; }
 
   // The tensor of the model on the chip; null: it is another view of one, or no image.
@@ -50,7 +50,7 @@ class Whole {
   std::map<std::int32_t, std::vector<std::int32_t>> tensors_;  // by source
 };
 
-// What a group takes and costs.
+// The memory that a group takes and the time that it costs.
 class GroupEstimate {
  public:
   GroupEstimate(const Whole& whole, const lower::SlicedOps& group);

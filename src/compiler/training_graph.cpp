@@ -74,7 +74,10 @@ ir::Tensor table_tensor(std::string name, const ops::ChipAffine& affine) {
 }  // namespace
 
 Result<TrainingGraph> make_training_graph(const std::shared_ptr<const ir::Model>& model, const PlanOptions& options) {
-  REEF_ASSIGN_OR_RETURN(const Plan plan, make_faster_plan(model, options));
+  // Training changes scales, and a ReefFunction's results hold for those that it was made for.
+  PlanOptions without_functions = options;
+  without_functions.rewrites.disable.emplace_back("function-table");
+  REEF_ASSIGN_OR_RETURN(const Plan plan, make_faster_plan(model, without_functions));
   REEF_REQUIRE(!plan.assessment.is_float(), "the model is not quantized; `reef quantize` does that");
   TrainingGraph graph;
   graph.model = plan.model;
@@ -117,7 +120,7 @@ Result<FunctionCodes> chip_function_codes(const ir::Operator& op, const ops::Chi
   ir::Operator& single = graph.operators.emplace_back(op);
   single.inputs.assign(op.inputs.size(), 0);
   single.outputs = {1};
-  REEF_REQUIRE(op.outputs.size() == 1 && (op.inputs.size() == 1 || ops::table_function(op)),
+  REEF_REQUIRE(op.outputs.size() == 1 && (op.inputs.size() == 1 || ops::has_table(op)),
                "{} is no function of one tensor", op.type);
   std::vector<std::uint8_t> codes(256);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i - kInt8Offset);

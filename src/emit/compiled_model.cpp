@@ -8,6 +8,7 @@
 
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/option_schema.h"
+#include "graph/written_out_functions.h"
 #include "ir/compact.h"
 #include "ir/verify.h"
 #include "ops/dependencies.h"
@@ -234,7 +235,9 @@ Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<Comp
   REEF_REQUIRE(!source.subgraphs.empty(), "the model has no subgraph");
   ir::Subgraph main = source.subgraphs.front();
   REEF_ASSIGN_OR_RETURN(main.operators, Scheduler(source, parts).run());
-  return Exporter(source, options).run(std::move(main));
+  REEF_ASSIGN_OR_RETURN(ir::Model result, Exporter(source, options).run(std::move(main)));
+  REEF_RETURN_IF_ERROR(graph::write_out_functions(result));
+  return result;
 }
 
 }  // namespace reef::emit

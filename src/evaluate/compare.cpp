@@ -187,9 +187,17 @@ LayerReport report_of(const LayerPlace& place, LayerSums& sums, const ComparePla
   return layer;
 }
 
+// Noise at the outputs, as a multiple of their signal, from which on they are lost altogether (-30 dB). Layers that do
+// worse (1 / x, 1 / sqrt(x) near 0) or give infinities count as this much: otherwise nothing were left for the others'
+// shares, and of two such layers neither could be ranked.
+constexpr double kMostEffect = 1e3;
+
 void rank(Comparison& comparison) {
   double all = 0;
-  for (const LayerReport& layer : comparison.layers) all += layer.effect;
+  for (LayerReport& layer : comparison.layers) {
+    if (!(layer.effect <= kMostEffect)) layer.effect = kMostEffect;
+    all += layer.effect;
+  }
   for (std::size_t i = 0; i < comparison.layers.size(); ++i) {
     LayerReport& layer = comparison.layers[i];
     layer.share = all > 0 ? layer.effect / all : 0;

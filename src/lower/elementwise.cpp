@@ -135,7 +135,7 @@ Status lower_table_function(Builder& builder, std::int32_t op) {
 }
 
 Status lower_fitted_function(Builder& builder, std::int32_t op) {
-  if (!ops::table_function(builder.op(op))) return unsupported("no table was fitted for it (rewrite by-table)");
+  if (!ops::has_table(builder.op(op))) return unsupported("no table was fitted for it (rewrite by-table)");
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, ops::table_operand(builder.op(op))));
   Elementwise work;
   REEF_ASSIGN_OR_RETURN(work.input, elements_of(builder, from));

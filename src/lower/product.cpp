@@ -80,7 +80,7 @@ Status finish_product(Builder& builder, tiled::Step& step) {
 }  // namespace
 
 Status lower_product(Builder& builder, std::int32_t op) {
-  if (ops::table_function(builder.op(op))) return lower_fitted_function(builder, op);  // SiLU
+  if (ops::has_table(builder.op(op))) return lower_fitted_function(builder, op);  // SiLU
   REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
   if (with_constant) return ok_status();
   REEF_ASSIGN_OR_RETURN(const bool with_numbers, lower_with_pixel_numbers(builder, op));

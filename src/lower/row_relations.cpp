@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lower/builder.h"
+#include "ops/table_functions.h"
 #include "ops/window.h"
 
 namespace reef::lower {
@@ -84,6 +85,7 @@ class Relation {
         {"RELU_0_TO_1", &Relation::same_rows},
         {"LEAKY_RELU", &Relation::same_rows},
         {"DIV", &Relation::same_rows},
+        {ops::kReefFunction, &Relation::same_rows},
         {"SQUARED_DIFFERENCE", &Relation::same_rows},
         {"SOFTMAX", &Relation::same_rows},
         {"MEAN", &Relation::total_of_channels},

@@ -160,7 +160,7 @@ TileRanges SlicedOps::share(std::int32_t id, std::int32_t slice) const {
   return share;
 }
 
-// What the results of some slices need of each tensor, without those that make no results yet.
+// The rows of each tensor that the results of some slices need, without slices that make no results yet.
 SlicedOps::Rows SlicedOps::needed(std::int32_t first_slice, std::int32_t end_slice) const {
   Rows rows(tensors_.size());
   if (first_slice >= end_slice) return rows;
@@ -240,7 +240,7 @@ std::int32_t SlicedOps::find_warm_up() const {
   return kMost;
 }
 
-// What readers will need of each tensor from `slice` on, when it has been made up to `done`; `all` will be in the end.
+// The rows of each tensor that readers need from `slice` on, made up to `done` by then; `all` is the end state.
 // A result that exists by itself is made from where it was left; another view of a tensor is read again like the
 // tensor.
 SlicedOps::Rows SlicedOps::still_needed(std::int32_t slice, const Ends& done, const Rows& all) const {

@@ -43,7 +43,7 @@ ChipWork pixel_numbers_work(const OpContext& ctx) {
 
 // Two computed operands take four steps; a constant per channel becomes a scale or bias, which is sent anew every time.
 ChipWork binary_work(const OpContext& ctx) {
-  if (table_function(ctx.op())) return elements_work(ctx, 1, kTableRows);  // SiLU
+  if (has_table(ctx.op())) return elements_work(ctx, 1, kTableRows);  // SiLU
   for (int i = 0; i < std::min(ctx.input_count(), 2); ++i) {
     if (!ctx.has_input(i) || !ctx.input(i).is_constant) continue;
     constexpr std::int64_t kBytesOfWord = 64;
@@ -261,7 +261,8 @@ ChipWork chip_work(const OpContext& ctx) {
     if (ctx.has_input(i) && !is_usable(ctx.input(i))) return {};
   }
   const auto* known = std::find_if(kWork.begin(), kWork.end(), [&](const WorkOf& w) { return w.op == ctx.op().type; });
-  return known == kWork.end() || ctx.op().is_custom() ? copy_work(ctx) : known->work(ctx);
+  if (ctx.op().is_custom()) return has_table(ctx.op()) ? table_work(ctx) : copy_work(ctx);
+  return known == kWork.end() ? copy_work(ctx) : known->work(ctx);
 }
 
 }  // namespace reef::ops

@@ -71,7 +71,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }
 
 std::string divides_computed(const OpContext& ctx) {
-  return table_function(ctx.op()) ? "" : "it divides by something computed";
+  return has_table(ctx.op()) ? "" : "it divides by something computed";
 }
 
 constexpr ChipRule kChipRules[] = {{

@@ -157,7 +157,7 @@ class Checker {
   bool check_kind(Case& op) const {
     const ir::Operator& node = op.context.op();
     const ops::OpDef* known = ops::find_op(node);
-    if (node.is_custom()) {
+    if (node.is_custom() && (known == nullptr || ops::first_runtime(*known, node) == 0)) {
       op.add(ModelRule::kCustomOp, fmt::format("'{}' is a custom op", node.type),
              known == nullptr ? std::string_view() : known->chip.instead);
       return false;

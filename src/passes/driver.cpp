@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace reef::passes {
 
@@ -80,33 +81,41 @@ Status check_names(Stage stage, const std::vector<std::string>& names, std::stri
   return ok_status();
 }
 
-int run_pass(const Pass& pass, Graph& graph) {
+int run_pass(const Pass& pass, Graph& graph, PassLog& log, int round) {
+  PassRun run{Stage::kFloat, pass.name, graph.subgraph(), round, 0, {}};
+  std::optional<GraphWatch> watch;
+  if (log.request().changes) watch.emplace(graph);
   if (pass.whole != nullptr) {
-    const int changes = pass.whole(graph);
+    run.changes = pass.whole(graph);
     graph.sweep();
-    return changes;
+    if (watch && run.changes > 0) run.sentences.push_back(watch->changes_in(graph));
   }
-  int changes = 0;
-  for (OpId op = 0; op < graph.op_slots(); ++op) {
+  for (OpId op = 0; pass.whole == nullptr && op < graph.op_slots(); ++op) {
     if (!graph.is_sound(op) || !pass.at(graph, op)) continue;
     graph.sweep();
-    ++changes;
+    ++run.changes;
+    if (!watch) continue;
+    const std::string where = watch->describe(graph, op);
+    run.sentences.push_back(fmt::format("{}: {}", where, watch->changes_in(graph)));
   }
+  const int changes = run.changes;
+  log.add(std::move(run), graph);
   return changes;
 }
 
-int run_pass(const Pass& pass, ChipGraph& graph, int most) {
+int run_pass(const Pass& pass, ChipGraph& graph, PassLog& log, int round, int most) {
+  const int before = graph.changes();
   int changes = 0;
   if (pass.whole_on_chip != nullptr) {
     changes = pass.whole_on_chip(graph) ? 1 : 0;
     if (changes > 0) graph.remove_dead();
-    return changes;
   }
-  for (OpId op = 0; op < graph.op_count() && graph.changes() < most; ++op) {
+  for (OpId op = 0; pass.whole_on_chip == nullptr && op < graph.op_count() && graph.changes() < most; ++op) {
     if (!pass.at_on_chip(graph, op)) continue;
     graph.remove_dead();
     ++changes;
   }
+  log.add({Stage::kChip, pass.name, graph.subgraph(), round, graph.changes() - before, {}}, graph);
   return changes;
 }
 

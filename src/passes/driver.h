@@ -6,6 +6,7 @@
 #include <span>
 
 #include "passes/pass.h"
+#include "passes/pass_log.h"
 
 namespace reef::passes {
 
@@ -13,8 +14,9 @@ namespace reef::passes {
 std::span<const Pass* const> list_of(Stage stage);
 
 // Runs a pass over the whole graph once. What a change leaves without readers is removed before the pass looks on.
-// Returns the number of changes. No further one is made once the graph has seen `most` of them.
-int run_pass(const Pass& pass, Graph& graph);
-int run_pass(const Pass& pass, ChipGraph& graph, int most = std::numeric_limits<int>::max());
+// Returns the number of changes. No further one is made once the graph has seen `most` of them. `round`: how often the
+// whole stage has run, from 1; for the log.
+int run_pass(const Pass& pass, Graph& graph, PassLog& log, int round);
+int run_pass(const Pass& pass, ChipGraph& graph, PassLog& log, int round, int most = std::numeric_limits<int>::max());
 
 }  // namespace reef::passes

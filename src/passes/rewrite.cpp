@@ -11,27 +11,33 @@ namespace {
 // Every change costs a walk over the graph. Models have hundreds of operators; a file made to keep us busy may have a
 // million, and is left half done.
 constexpr int kMostChanges = 4096;
-constexpr int kMostPasses = 64;
+constexpr int kMostRounds = 64;
 
 bool is_on(const Pass& pass, const RewriteOptions& options) {
   if (contains(options.disable, pass.name)) return false;
   return contains(options.enable, pass.name) || (pass.on_by_default && !options.none);
 }
 
-// What an operator that is left could become if its rewrite were on: tried on a copy.
+// Tries a rewrite that is off on a copy, and returns what operators could become by it.
 std::vector<Application> possible(const ir::Model& model, const std::vector<std::int32_t>& origins, const Pass& rewrite,
                                   const RewriteOptions& options) {
   ir::Model copy = model;
   ChipGraph edit(copy, options);
   edit.replace_operators(copy.subgraphs[0].operators, origins);
   edit.begin(rewrite, /*is_trial=*/true);
-  run_pass(rewrite, edit, kMostChanges);
+  PassLog unread;
+  run_pass(rewrite, edit, unread, 1, kMostChanges);
   return edit.take_applications();
 }
 
 }  // namespace
 
 Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options) {
+  PassLog unread;
+  return apply_rewrites(model, options, unread);
+}
+
+Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options, PassLog& log) {
   REEF_RETURN_IF_ERROR(check_names(Stage::kChip, options.enable, "rewrite"));
   REEF_RETURN_IF_ERROR(check_names(Stage::kChip, options.disable, "rewrite"));
   if (model.subgraphs.empty()) return std::vector<Application>();
@@ -39,13 +45,14 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
   ChipGraph edit(model, options);
   if (!edit.is_ordered()) return std::vector<Application>();
   const std::size_t tensor_count = model.subgraphs[0].tensors.size();
+  const std::size_t first_run = log.runs().size();
   bool changed = true;
-  for (int pass = 0; pass < kMostPasses && changed && edit.changes() < kMostChanges; ++pass) {
+  for (int round = 1; round <= kMostRounds && changed && edit.changes() < kMostChanges; ++round) {
     changed = false;
     for (const Pass* rewrite : list_of(Stage::kChip)) {
       if (!is_on(*rewrite, options)) continue;
       edit.begin(*rewrite, /*is_trial=*/false);
-      for (int i = 0; i < kMostPasses && run_pass(*rewrite, edit, kMostChanges) > 0; ++i) changed = true;
+      for (int i = 0; i < kMostRounds && run_pass(*rewrite, edit, log, round, kMostChanges) > 0; ++i) changed = true;
     }
   }
   const std::vector<std::int32_t> origins = edit.origins();
@@ -58,6 +65,11 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
     return internal_error("rewrites left a model that is not well formed: {}; use --no-rewrites", status.message());
   }
   std::vector<Application> applications = edit.take_applications();
+  std::vector<std::string> made;
+  for (const Application& each : applications) {
+    if (each.made) made.push_back(each.what);
+  }
+  if (log.request().changes) log.tell(first_run, made);
   for (const Pass* rewrite : list_of(Stage::kChip)) {
     if (is_on(*rewrite, options) || contains(options.disable, rewrite->name)) continue;
     for (Application& each : possible(model, origins, *rewrite, options)) {

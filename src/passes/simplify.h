@@ -8,8 +8,8 @@
 // know, that keep a state or whose shapes stay open are left as they are.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -21,17 +21,9 @@ struct SimplifyOptions {
   std::vector<std::string> disable;  // names of passes
 };
 
-struct PassReport {
-  std::string_view name;
-  int changes = 0;
-};
-
 struct SimplifyReport {
-  std::vector<PassReport> passes;  // those that changed something
+  bool is_changed = false;
   std::int64_t operators_before = 0, operators_after = 0;
-  std::int64_t transposes_before = 0, transposes_after = 0;
-  // Sentences for the user, one per pass: "transposes: 12 changes".
-  std::vector<std::string> sentences() const;
 };
 
 // `model` must be verified and stays so. Fails on an unknown name in the options, with nothing changed; any other

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operator does to the axes of its tensors (axis_rules.def), told to `Axes`.
+// Tells `Axes` how each operator relates the axes of its tensors (axis_rules.def).
 #pragma once
 
 #include "ir/model.h"

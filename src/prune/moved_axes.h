@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators that only move elements do to axes. The operator itself says so, when it runs on numbers of elements
+// How operators that only move elements move axes. The operator itself shows it, when it runs on numbers of elements
 // instead of elements; so any such operator is understood, whatever its attributes are.
 #pragma once
 

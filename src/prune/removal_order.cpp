@@ -60,7 +60,7 @@ class Elimination {
   }
   bool is_usable() const { return !inverse_.data.empty() && power_ > 0; }
 
-  // What the results lose, relative to their power, when unit `u` goes, too.
+  // The results' loss, relative to their power, when unit `u` goes, too.
   double error(std::size_t u) const {
     const std::vector<std::size_t>& set = columns_[u];
     if (set.empty()) return 0;

@@ -2,10 +2,12 @@
 #include "quantize/float_functions.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "ir/uses.h"
 #include "ops/registry.h"
+#include "ops/table_functions.h"
 #include "quantize/graph_constants.h"
 
 namespace reef::quantize {
@@ -105,12 +107,30 @@ class Functions {
 
 }  // namespace
 
+namespace {
+
+// Operators that a function must have to stay float as a whole because of `op`: one of which there is no integer kernel
+// takes any neighbour along; one that Google's compilers leave on the CPU does so if the function would be rounded
+// several times (SELU and CELU as exporters write them). Nothing: the operator takes none along.
+std::optional<std::size_t> least_operators(const ir::Operator& op, const Decision& decision) {
+  constexpr std::size_t kSeveral = 3;
+  if (decision.treatment == Treatment::kFloat && rule_of(op.type) == nullptr) return 1;
+  if (decision.treatment != Treatment::kInteger || !ops::is_elementwise(op)) return {};
+  if (ops::first_runtime(*ops::find_op(op), op) != 0) return {};
+  return kSeveral;
+}
+
+}  // namespace
+
 void widen_float_functions(const ir::Model& model, std::vector<Decision>& decisions) {
   const std::vector<ir::Operator>& ops = model.subgraphs[0].operators;
   const Functions functions(model);
   for (std::size_t i = 0; i < decisions.size(); ++i) {
-    if (decisions[i].treatment != Treatment::kFloat || rule_of(ops[i].type) != nullptr) continue;
-    for (const std::int32_t op : functions.around(static_cast<std::int32_t>(i))) {
+    const std::optional<std::size_t> least = least_operators(ops[i], decisions[i]);
+    if (!least) continue;
+    const std::vector<std::int32_t> group = functions.around(static_cast<std::int32_t>(i));
+    if (group.size() < *least) continue;
+    for (const std::int32_t op : group) {
       if (decisions[at(op)].treatment != Treatment::kInteger) continue;
       decisions[at(op)] = {Treatment::kFloat, nullptr,
                            "it is part of a function of one tensor that is computed in float as a whole"};

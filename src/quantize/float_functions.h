@@ -16,7 +16,8 @@
 
 namespace reef::quantize {
 
-// Turns operators into float ones that belong to a function with an operator for which there is no integer kernel.
+// Turns operators into float ones that belong to a function with an operator for which there is no integer kernel, or
+// (where the function has three operators or more) that Google's compilers leave on the CPU.
 void widen_float_functions(const ir::Model& model, std::vector<Decision>& decisions);
 
 }  // namespace reef::quantize

@@ -56,7 +56,33 @@ TEST(FloatFunctions, AFunctionOfOneTensorStaysFloatAsAWhole) {
 
 TEST(FloatFunctions, WhatOthersReadEndsIt) {
   EXPECT_EQ(in_float(mish("%10, %8")), "NEG EXP ADD LOG");
-  EXPECT_EQ(in_float(mish("%10, %5")), "NEG EXP");
+  EXPECT_EQ(in_float(mish("%10, %5")), "NEG EXP ADD LOG TANH");  // two functions, of x and of the exponential
+}
+
+// relu(x) + elu(min(x, 0)), as SELU is imported: each of these has an 8-bit kernel, and ELU is not on the chip.
+TEST(FloatFunctions, SeveralRoundingsAreSpared) {
+  const std::string head = R"(model { subgraph "main" inputs(%0) outputs(%5) {
+    %0 "x" : float32[1, 4, 4, 2]
+    %1 "zero" : float32[] buffer=1 = [0]
+    %2 "below" : float32[1, 4, 4, 2]
+    %3 "grown" : float32[1, 4, 4, 2]
+    %4 "above" : float32[1, 4, 4, 2]
+    %5 "y" : float32[1, 4, 4, 2]
+)";
+  const auto selu = ir::parse(head + R"(
+    %2 = MINIMUM(%0, %1) code=57 MaximumMinimumOptions{}
+    %3 = ELU(%2) code=111
+    %4 = RELU(%0) code=19
+    %5 = ADD(%3, %4) code=0 AddOptions{}
+  }})");
+  ASSERT_TRUE(selu.ok()) << selu.status().message();
+  EXPECT_EQ(in_float(*selu), "MINIMUM ELU RELU ADD");
+  const auto shifted = ir::parse(head + R"(
+    %2 = ELU(%0) code=111
+    %5 = ADD(%2, %1) code=0 AddOptions{}
+  }})");
+  ASSERT_TRUE(shifted.ok()) << shifted.status().message();
+  EXPECT_EQ(in_float(*shifted), "") << "two operators have little to gain";
 }
 
 TEST(FloatFunctions, AnotherTensorEndsIt) {

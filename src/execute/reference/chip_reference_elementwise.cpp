@@ -151,7 +151,7 @@ Status mul_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable
 Status by_fitted_table(ChipOp& op);
 
 Status mul(ChipOp& op) {
-  if (ops::table_function(op.op())) return by_fitted_table(op);  // SiLU
+  if (ops::has_table(op.op())) return by_fitted_table(op);  // SiLU
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   if (is_one_constant(op, 1)) return mul_constant(op, s.a, 0, s.b, s);
   if (is_one_constant(op, 0)) return mul_constant(op, s.b, 1, s.a, s);
@@ -253,7 +253,7 @@ Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale
 }
 // By a table of Reef's own (ops/table_functions.h).
 Status by_fitted_table(ChipOp& op) {
-  if (!ops::table_function(op.op())) return unsupported("no table was fitted for it (rewrite by-table)");
+  if (!ops::has_table(op.op())) return unsupported("no table was fitted for it (rewrite by-table)");
   const std::size_t operand = ops::table_operand(op.op());
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(operand)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
@@ -320,6 +320,7 @@ std::vector<ChipOpEntry> chip_elementwise_ops() {
           {"RELU_0_TO_1", by_fitted_table},
           {"LEAKY_RELU", by_fitted_table},
           {"DIV", by_fitted_table},
+          {ops::kReefFunction, by_fitted_table},
           {"SQUARED_DIFFERENCE", squared_difference, 2}};
 }
 

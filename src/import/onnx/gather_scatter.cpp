@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that pick or place elements by index. Negative indices count from the end: constants are corrected here, others
 // while the model runs.
-#include "import/onnx/indexing.h"
-
 #include <algorithm>
+#include <optional>
+
+#include "import/onnx/indexing.h"
+#include "import/onnx/progressions.h"
 
 namespace reef::import {
 
@@ -152,7 +154,12 @@ Status convert_gather_elements(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(data)));
   REEF_ASSIGN_OR_RETURN(const Id positions, row_positions(ctx, data, indices, axis));
   const Id row = reshape(b, data, {b.elements(data)});
-  ctx.out(0, reshape(b, gather(b, row, positions, 0), dims_of(b.shape(indices))));
+  Id picked = kAbsent;
+  if (const auto known = b.int_values(positions); known && !b.is_known(data)) {
+    if (const auto pattern = progressions_of(*known)) picked = read_progressions(b, row, *pattern).value_or(kAbsent);
+  }
+  if (picked == kAbsent) picked = gather(b, row, positions, 0);
+  ctx.out(0, reshape(b, picked, dims_of(b.shape(indices))));
   return ok_status();
 }
 
@@ -265,6 +272,47 @@ Result<std::string> read_reduction_name(NodeContext& ctx) {
 
 }  // namespace
 
+namespace {
+
+// Positions, among all rows of the data, of constant coordinates [n, k]: rows are what the first k dimensions tell
+// apart. Nothing where they are not known.
+std::optional<Dims> row_numbers(GraphBuilder& b, Id indices, const Dims& dims, std::size_t width) {
+  const auto known = b.int_values(indices);
+  if (!known || width == 0) return {};
+  Dims rows;
+  for (std::size_t i = 0; i + width <= known->size(); i += width) {
+    std::int64_t row = 0;
+    for (std::size_t k = 0; k < width; ++k) {
+      if ((*known)[i + k] < 0 || (*known)[i + k] >= dims[k]) return {};
+      row = row * dims[k] + (*known)[i + k];
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// An assignment to a box of the data: slices and concatenations instead of an index tensor. kAbsent: it is none.
+Id placed_in_box(GraphBuilder& b, Id data, Id indices, Id updates, const std::string& reduction) {
+  const Dims dims = dims_of(b.shape(data));
+  const auto width = static_cast<std::size_t>(b.dim(indices, b.rank(indices) - 1));
+  const auto rows = row_numbers(b, indices, dims, width);
+  const auto pattern = rows ? progressions_of(*rows) : std::nullopt;
+  if (!pattern || b.elements(data) == 0 || b.elements(updates) == 0) return kAbsent;
+  const auto count = static_cast<std::int64_t>(rows->size());
+  const std::int64_t row_elements = b.elements(updates) / count;
+  const std::string_view combine = reduction == "none"  ? ""
+                                   : reduction == "add" ? "ADD"
+                                   : reduction == "mul" ? "MUL"
+                                   : reduction == "max" ? "MAXIMUM"
+                                                        : "MINIMUM";
+  const Id narrow = reshape(b, data, {b.elements(data) / row_elements, row_elements});
+  const auto result = write_progressions(b, combine.empty() ? narrow : widened(b, narrow), *pattern,
+                                         combine.empty() ? updates : widened(b, updates), combine);
+  return result ? reshape(b, cast(b, *result, b.type(data)), dims) : kAbsent;
+}
+
+}  // namespace
+
 Status convert_scatter_nd(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
   GraphBuilder& b = ctx.b;
@@ -278,6 +326,10 @@ Status convert_scatter_nd(NodeContext& ctx) {
   Dims update_dims = {count};
   update_dims.insert(update_dims.end(), dims.begin() + width, dims.end());
   const Id updates = reshape(b, ctx.in(2), update_dims);
+  if (const Id boxed = placed_in_box(b, data, indices, updates, reduction); boxed != kAbsent) {
+    ctx.out(0, boxed);
+    return ok_status();
+  }
   REEF_ASSIGN_OR_RETURN(const Id result,
                         placed_in_order(ctx, data, reshape(b, indices, {count, width}), updates, reduction));
   ctx.out(0, result);
@@ -293,8 +345,11 @@ Status convert_scatter_elements(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Id positions, row_positions(ctx, data, ctx.in(1), axis));
   const std::int64_t count = b.elements(ctx.in(1));
   const Id row = reshape(b, data, {b.elements(data)});
-  REEF_ASSIGN_OR_RETURN(const Id result, placed_in_order(ctx, row, reshape(b, positions, {count, 1}),
-                                                         reshape(b, ctx.in(2), {count}), reduction));
+  const Id places = reshape(b, positions, {count, 1}), updates = reshape(b, ctx.in(2), {count});
+  Id result = count == 0 ? kAbsent : placed_in_box(b, row, places, updates, reduction);
+  if (result == kAbsent) {
+    REEF_ASSIGN_OR_RETURN(result, placed_in_order(ctx, row, places, updates, reduction));
+  }
   ctx.out(0, reshape(b, result, dims_of(b.shape(data))));
   return ok_status();
 }

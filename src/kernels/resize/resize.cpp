@@ -19,7 +19,7 @@ namespace reef::kernels {
 namespace {
 
 constexpr std::int64_t kColumnsPerBlock = 64;  // positions along x are computed for so many pixels at a time
-constexpr std::int64_t kOne = 1 << 10;         // one pixel in fixed point
+constexpr std::int64_t kOne = kResizeUnits;    // one pixel in fixed point
 
 // Where an output position lies between two input positions. Weight: float, or int32_t in units of 1/1024.
 template <typename Weight>
@@ -51,9 +51,13 @@ Position<float> float_position(std::int64_t index, float scale, bool half_pixel_
   return {std::min(lower, input_size - 1), std::clamp<std::int64_t>(upper, 0, input_size - 1), 1 - fraction, fraction};
 }
 
+std::int64_t fixed_place(std::int64_t index, std::int64_t scale, bool half_pixel_centers) {
+  return half_pixel_centers ? index * scale + scale / 2 - kOne / 2 : index * scale;
+}
+
 Position<std::int32_t> fixed_position(std::int64_t index, std::int64_t scale, bool half_pixel_centers,
                                       std::int64_t input_size) {
-  const std::int64_t scaled = half_pixel_centers ? index * scale + scale / 2 - kOne / 2 : index * scale;
+  const std::int64_t scaled = fixed_place(index, scale, half_pixel_centers);
   const std::int64_t lower = std::max<std::int64_t>(scaled / kOne, 0);
   const std::int64_t upper = (scaled + kOne - 1) / kOne;
   const auto fraction = static_cast<std::int32_t>(scaled - kOne * lower);
@@ -320,6 +324,11 @@ void resize_nearest(const ResizeGeometry& g, std::size_t element_bytes, const st
       }
     }
   }
+}
+
+std::int64_t resize_place(std::int64_t index, std::int64_t input_size, std::int64_t output_size, bool align_corners,
+                          bool half_pixel_centers) {
+  return fixed_place(index, fixed_scale(input_size, output_size, align_corners), half_pixel_centers);
 }
 
 }  // namespace reef::kernels

@@ -30,4 +30,10 @@ void resize_bilinear(const ResizeGeometry& geometry, const T* input, T* output, 
 void resize_nearest(const ResizeGeometry& geometry, std::size_t element_bytes, const std::byte* input,
                     std::byte* output, std::int64_t first_row, std::int64_t last_row);
 
+// Where the int8 kernel takes output pixel `index` of an axis from, in units of 1/1024 input pixel. It may lie before
+// the first or behind the last pixel.
+inline constexpr std::int64_t kResizeUnits = 1 << 10;
+std::int64_t resize_place(std::int64_t index, std::int64_t input_size, std::int64_t output_size, bool align_corners,
+                          bool half_pixel_centers);
+
 }  // namespace reef::kernels

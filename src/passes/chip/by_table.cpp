@@ -5,24 +5,12 @@
 // The operator stays as it is, so that what runs on the CPU runs in any TFLite; it is marked (ops/table_functions.h).
 // The table's results are compared with TFLite's at all 256 values. Where it is a step off somewhere and operators of
 // Google's compilers would not be, the operator is left to the rewrites behind this one.
-#include <algorithm>
-
 #include "ops/table_functions.h"
 #include "passes/chip/unary_function.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
 namespace {
-
-bool others_are_closer(const ChipGraph& edit, const Affine8& in, const Affine8& out, const Table& wanted,
-                       int difference) {
-  if (difference == 0) return false;
-  const Candidate candidates[] = {line_candidate(in, out, wanted), hard_swish_candidate(out), logistic_candidate(out),
-                                  tanh_candidate(out)};
-  return std::any_of(std::begin(candidates), std::end(candidates), [&](const Candidate& candidate) {
-    return differs_by(edit, in, out, candidate, wanted) < difference;
-  });
-}
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);

@@ -89,7 +89,7 @@ std::optional<ChannelOrder> channel_order(const std::vector<Factor>& factors, st
     for (const std::size_t i : inner) old += channel / order.factors[i].stride % factors[i].size * factors[i].stride;
     order.channels.push_back(static_cast<std::int32_t>(old));
   }
-  // What now follows without a gap is one.
+  // Factors that now follow without a gap become one.
   std::vector<Factor> merged;
   for (const Factor& factor : order.factors) {
     if (!merged.empty() && merged.back().stride == factor.stride * factor.size) {

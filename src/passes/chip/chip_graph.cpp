@@ -53,7 +53,7 @@ void ChipGraph::find_varying() const {
   }
   for (std::int32_t i = 0; i < op_count(); ++i) {
     const auto does = [&](std::int32_t tensor) { return tensor >= 0 && varies[at(tensor)] != 0; };
-    // What has a state (READ_VARIABLE) or is not known (random numbers) gives something else each time.
+    // Operators with a state (READ_VARIABLE) or unknown ones (random numbers) give another result each time.
     const ops::OpDef* definition = ops::find_op(op(i));
     const bool is_a_function = definition != nullptr && !definition->has_state;
     if (is_a_function && !std::any_of(op(i).inputs.begin(), op(i).inputs.end(), does)) continue;

@@ -2,6 +2,8 @@
 // Groups of operators that together are a function of one tensor, and the polygons that replace functions.
 #include <cmath>
 
+#include "graph/written_out_functions.h"
+#include "ops/table_functions.h"
 #include "passes/chip/ramps.h"
 #include "rewrite_models.h"
 
@@ -123,6 +125,116 @@ TEST(FunctionGroupRewrites, SeluThroughAChoice) {
   const std::int32_t above = island.binary("MUL", "MulOptions", island.x(), island.number(1.0507f));
   const std::int32_t y = island.select(island.x(), above, below);
   expect_replaced(island.finish(y, {DataType::kInt8, 6.0f / 255, -55}), "unary");
+}
+
+RewriteOptions options_with_tables() {
+  RewriteOptions options = standard_options();
+  options.fits = for_each_op([](const ir::Model& model, std::int32_t index) {
+    const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(index)];
+    return fits_the_chip(model, index) || ops::has_table(op);
+  });
+  return options;
+}
+
+// A function between 8-bit tensors: how its operators make it of x, and what it is.
+struct TableCase {
+  const char* name;
+  std::function<std::int32_t(FloatIsland&)> make;
+  double (*function)(double);
+};
+
+std::vector<TableCase> table_cases() {
+  const auto softplus = [](FloatIsland& f) {
+    return f.unary("LOG", f.binary("ADD", "AddOptions", f.unary("EXP", f.x()), f.number(1)));
+  };
+  return {
+      {"softplus", softplus, [](double x) { return std::log1p(std::exp(x)); }},
+      {"Mish",
+       [softplus](FloatIsland& f) { return f.binary("MUL", "MulOptions", f.x(), f.unary("TANH", softplus(f))); },
+       [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
+      {"sin", [](FloatIsland& f) { return f.unary("SIN", f.x()); }, [](double x) { return std::sin(x); }},
+      {"quick GELU",
+       [](FloatIsland& f) {
+         const std::int32_t steep = f.binary("MUL", "MulOptions", f.x(), f.number(1.702f));
+         return f.binary("MUL", "MulOptions", f.x(), f.unary("LOGISTIC", steep));
+       },
+       [](double x) { return x / (1 + std::exp(-1.702 * x)); }},
+      {"SELU",
+       [](FloatIsland& f) {
+         const std::int32_t grown = f.binary("SUB", "SubOptions", f.unary("EXP", f.x()), f.number(1));
+         return f.select(f.x(), f.binary("MUL", "MulOptions", f.x(), f.number(1.0507f)),
+                         f.binary("MUL", "MulOptions", grown, f.number(1.7581f)));
+       },
+       [](double x) { return x > 0 ? 1.0507 * x : 1.7581 * std::expm1(x); }},
+      {"1 / (1 + |x|)",
+       [](FloatIsland& f) {
+         const std::int32_t below = f.binary("ADD", "AddOptions", f.unary("ABS", f.x()), f.number(1));
+         return f.binary("DIV", "DivOptions", f.number(1), below);
+       },
+       [](double x) { return 1 / (1 + std::fabs(x)); }},
+  };
+}
+
+// Stores all that the function gives on the range of `in`.
+Affine8 range_of(double (*function)(double), const Affine8& in) {
+  double low = 0, high = 0;
+  for (int q = in.lowest(); q <= in.highest(); ++q) {
+    const double y = function(static_cast<double>(in.scale) * (q - in.zero_point));
+    low = std::min(low, y);
+    high = std::max(high, y);
+  }
+  const auto scale = static_cast<float>((high - low) / 255);
+  return {in.type, scale, static_cast<std::int32_t>(std::lround(in.lowest() - low / static_cast<double>(scale)))};
+}
+
+// In the place of the whole group stands one operator; written out for a CPU it gives the same codes as the group, and
+// the chip's table is within a step of them.
+TEST(FunctionTables, TakeTheWholeGroup) {
+  for (const TableCase& each : table_cases()) {
+    for (const Affine8& in : {kIn, Affine8{DataType::kInt8, 0.011f, -40}, Affine8{DataType::kInt8, 0.05f, 90}}) {
+      SCOPED_TRACE(fmt::format("{} scale {}", each.name, in.scale));
+      FloatIsland island(in);
+      const std::int32_t y = each.make(island);
+      const ir::Model model = island.finish(y, range_of(each.function, in));
+      Rewritten result = rewritten(model, options_with_tables());
+      ASSERT_FALSE(result.applications.empty());
+      EXPECT_EQ(result.applications[0].rewrite, "function-table") << result.applications[0].what;
+      EXPECT_LE(result.applications[0].largest_difference, kLargestDifference);
+      EXPECT_EQ(op_types(result.model), std::vector<std::string>{ops::kReefFunction});
+      EXPECT_EQ(difference(model, result.model, 2), 0) << "on the CPU";
+      ASSERT_TRUE(graph::write_out_functions(result.model).ok());
+      EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"CAST", "ADD", "GATHER"}));
+      EXPECT_EQ(difference(model, result.model, 2), 0) << "written out";
+      leave_pair(model, result.model, 0);
+    }
+  }
+}
+
+// The real numbers that a table is fitted to are not rounded on the way.
+TEST(FunctionTables, AreFittedToRealNumbers) {
+  for (const TableCase& each : table_cases()) {
+    FloatIsland island(kIn);
+    const std::int32_t y = each.make(island);
+    const Rewritten result = rewritten(island.finish(y, range_of(each.function, kIn)), options_with_tables());
+    ASSERT_EQ(result.model.subgraphs[0].operators.size(), 1u);
+    const auto* found = result.model.subgraphs[0].operators[0].attributes.find(ops::kValues);
+    ASSERT_NE(found, nullptr);
+    const auto* values = std::get_if<std::vector<double>>(found);
+    ASSERT_NE(values, nullptr);
+    ASSERT_EQ(values->size(), 256u);
+    for (int i = 0; i < 256; ++i) {
+      const double x = static_cast<double>(kIn.scale) * (kIn.lowest() + i - kIn.zero_point);
+      EXPECT_NEAR((*values)[static_cast<std::size_t>(i)], each.function(x), 2e-5) << each.name << " of " << x;
+    }
+  }
+}
+
+// Jumps are no smooth function: eight polynomials do not follow FLOOR, and it stays what it is.
+TEST(FunctionTables, AStaircaseGetsNone) {
+  FloatIsland island({DataType::kInt8, 0.3f, 0});
+  const std::int32_t y = island.unary("FLOOR", island.x());
+  const Rewritten result = rewritten(island.finish(y, {DataType::kInt8, 0.3f, 0}), options_with_tables());
+  EXPECT_EQ(count_ops(result.model, ops::kReefFunction), 0u);
 }
 
 TEST(FunctionGroupRewrites, AFunctionOfTwoTensorsIsNone) {

@@ -2,7 +2,7 @@
 // Chains of RESHAPE and TRANSPOSE of five or six dimensions (the pixel shuffle as PyTorch's exporters write it, channel
 // shuffles, space to depth) and DEPTH_TO_SPACE, in operators of at most four dimensions of which the first is 1.
 //
-// What the chain does is found as strides (view.h). Three factors or fewer are one RESHAPE, TRANSPOSE and RESHAPE. With
+// The chain's effect is found as strides (view.h). Three factors or fewer are one RESHAPE, TRANSPOSE and RESHAPE. With
 // more, the source is cut along a short factor; each piece is a simpler chain, and the pieces are joined along the
 // place where the factor ends up: for a pixel shuffle of block b these are b slices that need no transposition. Where
 // the channels lie in PyTorch's order (outer: channel, inner: place in the block), they are first put in the chip's, in

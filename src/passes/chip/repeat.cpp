@@ -2,7 +2,7 @@
 // Enlarging by whole factors, as Keras 3 writes UpSampling2D: RESHAPE to five dimensions, TILE of the one that was
 // inserted, RESHAPE, for height and again for width. Together they are RESIZE_NEAREST_NEIGHBOR.
 //
-// What the chain does is not guessed from its shapes: the number of every element is sent through it.
+// The chain's effect is not guessed from its shapes: the number of every element is sent through it.
 #include <algorithm>
 #include <numeric>
 

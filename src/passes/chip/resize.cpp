@@ -8,9 +8,13 @@
 //  - bilinear, rows first and then columns: each axis by itself has coarser weights (a half-pixel factor of 8 multiples
 //    of 1/16 instead of 1/256), and a map of P by P phases takes 2 P convolutions instead of P * P;
 //  - bilinear by a power of two: two steps. The points in between lie on the same straight lines, so that only the
-//    rounding after the first step counts: half a step of the scale at most, and the result differs by one at most.
+//    rounding after the first step counts: half a step of the scale at most, and the result differs by one at most;
+//  - bilinear by any other factor: a product with a matrix of weights for each axis (a 1x1 CONV_2D along it).
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "kernels/resize/resize.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
@@ -132,6 +136,74 @@ bool two_steps(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   return false;
 }
 
+// One axis of a bilinear resizing as a matrix: [to, 1, 1, from] in steps of a scale of each row's own.
+struct AxisWeights {
+  std::vector<std::uint8_t> steps;  // int8
+  std::vector<float> scales;
+};
+
+// Two steps whose quotient is nearest to (1 - share) : share. Their sum is 1 / scale, so that a flat map stays as it is
+// and the quotient is off by 1 / 256 at most.
+std::pair<int, int> two_weights(double share) {
+  std::pair<int, int> best = {1, 0};
+  double error = share;
+  for (int sum = 1; sum <= 254; ++sum) {
+    const int second = static_cast<int>(std::lround(share * sum)), first = sum - second;
+    const double off = std::abs(static_cast<double>(second) / sum - share);
+    if (first > 127 || second > 127 || off >= error - 1e-9) continue;
+    best = {first, second};
+    error = off;
+  }
+  return best;
+}
+
+AxisWeights axis_weights(std::int32_t from, std::int32_t to, const Sizes& s) {
+  AxisWeights result;
+  result.steps.assign(static_cast<std::size_t>(to) * static_cast<std::size_t>(from), 0);
+  for (std::int32_t i = 0; i < to; ++i) {
+    const auto units = static_cast<double>(kernels::resize_place(i, from, to, s.align_corners, s.half_pixel));
+    const double place = std::clamp(units / static_cast<double>(kernels::kResizeUnits), 0.0, from - 1.0);
+    const auto lower = static_cast<std::int32_t>(place);
+    const auto [first, second] = two_weights(place - lower);
+    const std::size_t row = static_cast<std::size_t>(i) * static_cast<std::size_t>(from);
+    result.steps[row + static_cast<std::size_t>(lower)] = static_cast<std::uint8_t>(first);
+    if (second > 0) result.steps[row + static_cast<std::size_t>(lower) + 1] = static_cast<std::uint8_t>(second);
+    result.scales.push_back(1.0f / static_cast<float>(first + second));
+  }
+  return result;
+}
+
+// The last axis of [1, a, b, from] becomes one of `to`.
+std::int32_t along_last(OpList& list, std::int32_t x, const ir::Shape& shape, std::int32_t to, const Sizes& s,
+                        const Affine8& affine) {
+  AxisWeights weights = axis_weights(shape[3], to, s);
+  std::vector<float> bias_scales = weights.scales;
+  for (float& scale : bias_scales) scale *= affine.scale;
+  const std::int32_t filter =
+      list.weights({to, 1, 1, shape[3]}, affine.type, std::move(weights.steps), std::move(weights.scales), 0, 0);
+  const std::int32_t bias = list.bias(std::vector<std::int32_t>(static_cast<std::size_t>(to), 0), bias_scales);
+  return list.pointwise(x, filter, bias, "NONE", list.tensor({1, shape[1], shape[2], to}, affine));
+}
+
+// Rows and columns take turns as the innermost axis. Each product is off by one step for its weights (where neighbours
+// are as far apart as they can be) and half a step for its rounding.
+bool by_products(ChipGraph& edit, std::int32_t index, const Sizes& s) {
+  constexpr std::int64_t kMostWeights = 1 << 16;  // beyond it the CPU is faster
+  const auto affine = edit.affine(s.x);
+  if (!edit.options().fits || affine->type != ir::DataType::kInt8 ||
+      std::max(std::int64_t{s.h} * s.to_h, std::int64_t{s.w} * s.to_w) > kMostWeights) {
+    return false;
+  }
+  OpList list(edit, edit.tensor(s.y).name);
+  const int rows_last[] = {0, 2, 3, 1}, columns_last[] = {0, 3, 2, 1}, channels_last[] = {0, 1, 3, 2};
+  std::int32_t x = list.transpose(s.x, rows_last);
+  x = along_last(list, x, {1, s.w, s.c, s.h}, s.to_h, s, *affine);
+  x = list.transpose(x, columns_last);
+  x = along_last(list, x, {1, s.to_h, s.c, s.w}, s.to_w, s, *affine);
+  list.transpose(x, channels_last, s.y);
+  return edit.commit(index, list.take(), "a CONV_2D along each axis", 3);
+}
+
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const bool nearest = op.type == "RESIZE_NEAREST_NEIGHBOR";
@@ -149,7 +221,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   if (in == out) return drop(edit, index, s);
   if (s.h == 1 && s.w == 1) return copies(edit, index, s);
   if (by_channels(edit, index, s)) return true;
-  if (!nearest) return axis_by_axis(edit, index, s) || two_steps(edit, index, s);
+  if (!nearest) return axis_by_axis(edit, index, s) || two_steps(edit, index, s) || by_products(edit, index, s);
   const std::int32_t down = factor(s.h, s.to_h, false), across = factor(s.w, s.to_w, false);
   if (s.align_corners || down < 1 || across < 1 || down > kMostFactor || across > kMostFactor) return false;
   return repeat(edit, index, s);
@@ -163,8 +235,8 @@ constinit const Pass resize_chip_pass = {
     .summary =
         "Resizing that does not map: to the same size is dropped, from one pixel becomes copies, large maps "
         "are resized by parts of their channels, "
-        "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, or two by powers "
-        "of two.",
+        "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, two by powers "
+        "of two, or a CONV_2D along each axis.",
     .safety = Safety::kRounding,
     .on_by_default = true,
     .at_on_chip = at};

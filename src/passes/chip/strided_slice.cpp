@@ -12,7 +12,7 @@ struct Range {
   std::int64_t begin = 0, size = 0, stride = 1;  // size: of the piece without gaps
 };
 
-// What the operator takes along a dimension; nothing if it goes backwards or drops the dimension.
+// The range that the operator takes along a dimension; none if it goes backwards or drops the dimension.
 std::optional<Range> range_along(const ir::Operator& op, int d, std::int32_t extent, std::int64_t begin,
                                  std::int64_t end, std::int64_t stride) {
   const auto masked = [&](std::string_view mask) { return (op.attributes.get_int(mask) >> d & 1) != 0; };

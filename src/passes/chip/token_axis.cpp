@@ -114,7 +114,7 @@ class Walk {
 
   // Some of the tokens are the same ones among more.
   std::optional<int> slice(const ir::Operator& op) {
-    // Of a SLICE these are sizes, of a STRIDED_SLICE ends.
+    // These are the sizes of a SLICE, or the ends of a STRIDED_SLICE.
     const auto begins = edit_.ints(op.inputs[1]), sizes = edit_.ints(op.inputs[2]);
     const int axis = axis_of(op.inputs[0]);
     if (!begins || !sizes || axis == kNoAxis || out(op).rank() != in(op).rank()) return std::nullopt;

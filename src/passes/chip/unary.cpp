@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other functions of one 8-bit tensor: single operators (ABS, EXP, LOG, SQRT, NEG ...) and groups of them that some
 // converter wrote for one function (Mish, softplus, a GELU spelled out), also through floating point.
-#include <algorithm>
-#include <iterator>
-
 #include "passes/chip/unary_cone.h"
 #include "passes/chip/unary_function.h"
 #include "passes/pass.h"
@@ -17,21 +14,6 @@ constexpr std::size_t kMostLargeCones = 8, kMostSmallCones = 4;
 bool has_its_own(const ChipGraph& edit, const Cone& cone) {
   const std::string& type = edit.op(cone.ops[0]).type;
   return cone.ops.size() == 1 && (type == "HARD_SWISH" || type == "LEAKY_RELU" || type == "ELU" || type == "GELU");
-}
-
-// Whether a step more or less in what the cone computes is at most a step where the function that it is part of ends.
-// In LOG(1 + EXP(x)), one step of EXP can be thirty.
-bool is_tame(const ChipGraph& edit, const Cone& cone, const Cone& whole, const Table& table) {
-  std::vector<std::int32_t> rest;
-  std::set_difference(whole.ops.begin(), whole.ops.end(), cone.ops.begin(), cone.ops.end(), std::back_inserter(rest));
-  return amplification(edit, rest, cone.x, cone.y, whole.y, table) <= kLargestDifference;
-}
-
-// Of what is in the whole and not in the part, all fits.
-bool rest_fits(const ChipGraph& edit, const Cone& whole, const Cone& part) {
-  return std::all_of(whole.ops.begin(), whole.ops.end(), [&](std::int32_t op) {
-    return edit.fits(op) || std::binary_search(part.ops.begin(), part.ops.end(), op);
-  });
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {

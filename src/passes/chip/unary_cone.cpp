@@ -2,6 +2,7 @@
 #include "passes/chip/unary_cone.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "ops/registry.h"
@@ -46,20 +47,22 @@ bool is_read_only_inside(const ChipGraph& edit, std::int32_t tensor, const std::
 
 }  // namespace
 
-std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last) {
+std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last, const ConeOptions& options) {
   std::vector<Cone> cones;
   if (edit.op(last).outputs.size() != 1 || edit.op(last).outputs[0] < 0) return cones;
   const std::int32_t y = edit.op(last).outputs[0];
   if (!edit.affine(y)) return cones;
   const ir::Shape shape = edit.shape(y);
   std::set<std::int32_t> inside, sources;
-  bool some_does_not_fit = false;
+  bool some_does_not_fit = false, has_a_curve = false;
   std::int32_t next = last;  // the latest operator that is not inside yet: those before it may feed several of ours
   while (inside.size() < kMostOps && is_elementwise(edit, next, shape, sources)) {
     inside.insert(next);
     sources.erase(edit.op(next).outputs[0]);
     some_does_not_fit = some_does_not_fit || !edit.fits(next);
-    if (sources.size() == 1 && edit.affine(*sources.begin()) && some_does_not_fit) {
+    has_a_curve = has_a_curve || edit.op(next).type == "LOGISTIC" || edit.op(next).type == "TANH";
+    const bool is_wanted = some_does_not_fit || (options.may_fit && has_a_curve && inside.size() > 1);
+    if (sources.size() == 1 && edit.affine(*sources.begin()) && is_wanted) {
       cones.push_back({*sources.begin(), y, {inside.begin(), inside.end()}});
     }
     next = -1;
@@ -122,6 +125,18 @@ std::optional<Cone> continuation(const ChipGraph& edit, const Cone& inner) {
     }
   }
   return largest;
+}
+
+bool is_tame(const ChipGraph& edit, const Cone& cone, const Cone& whole, const Table& table) {
+  std::vector<std::int32_t> rest;
+  std::set_difference(whole.ops.begin(), whole.ops.end(), cone.ops.begin(), cone.ops.end(), std::back_inserter(rest));
+  return amplification(edit, rest, cone.x, cone.y, whole.y, table) <= kLargestDifference;
+}
+
+bool rest_fits(const ChipGraph& edit, const Cone& whole, const Cone& part) {
+  return std::all_of(whole.ops.begin(), whole.ops.end(), [&](std::int32_t op) {
+    return edit.fits(op) || std::binary_search(part.ops.begin(), part.ops.end(), op);
+  });
 }
 
 }  // namespace reef::passes

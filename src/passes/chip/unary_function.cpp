@@ -335,6 +335,16 @@ int differs_by(const ChipGraph& edit, const Affine8& in, const Affine8& out, con
   return tried ? largest_difference(*tried, wanted) : 256;
 }
 
+bool others_are_closer(const ChipGraph& edit, const Affine8& in, const Affine8& out, const Table& wanted,
+                       int difference) {
+  if (difference == 0) return false;
+  const Candidate candidates[] = {line_candidate(in, out, wanted), hard_swish_candidate(out), logistic_candidate(out),
+                                  tanh_candidate(out)};
+  return std::any_of(std::begin(candidates), std::end(candidates), [&](const Candidate& candidate) {
+    return differs_by(edit, in, out, candidate, wanted) < difference;
+  });
+}
+
 bool replace_function(ChipGraph& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates) {
   const auto in = edit.affine(x), out = edit.affine(y);

@@ -38,6 +38,10 @@ ops::ChipAffine chip_affine(const Affine8& affine);
 // Steps by which the chip's results, by table, differ from `wanted` at most.
 int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affine8& out, const Table& wanted);
 
+// Whether operators of Google's compilers come closer to `wanted` than a table that is `difference` steps off.
+bool others_are_closer(const ChipGraph& edit, const Affine8& in, const Affine8& out, const Table& wanted,
+                       int difference);
+
 // One way to compute a function: makes the operators that compute `y` from `x`, both [1, h, w, c], or says no.
 struct Candidate {
   std::string into;  // "DEPTHWISE_CONV_2D and MUL"

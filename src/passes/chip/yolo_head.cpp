@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A large TRANSPOSE does not map, and strands all that follows it: the heads of YOLOv5, v8 and 11 above 192 pixels.
-// What follows mostly does not care for the order of dimensions, so the TRANSPOSE is moved down, operator by operator,
+// Operators behind it mostly ignore the order of dimensions, so the TRANSPOSE is moved down, operator by operator,
 // until it is small enough (a reduction on the way shrinks what it moves) or last, where it may run on the CPU.
 #include "passes/chip/transpose_below.h"
 #include "passes/chip/view.h"

@@ -17,7 +17,7 @@ struct Range {
   float low = -kInfinity, high = kInfinity;
 };
 
-// What one operator does.
+// The bounds that one operator puts on its operand.
 std::optional<Range> range_of(const Graph& graph, OpId id) {
   if (id == kNone || !graph.is_sound(id) || !is_float(graph, graph.op(id).outputs[0])) return std::nullopt;
   const ir::Operator& op = graph.op(id);

@@ -39,7 +39,7 @@ std::optional<Joined> joined_by(const Graph& graph, OpId id) {
   joined.axis = static_cast<int>(axis);
   std::int32_t at = 0;
   for (const TensorId input : op.inputs) {
-    // What a file declares need not fit together.
+    // The shapes that a file declares may contradict each other.
     if (!is_part_of(graph.shape(input), out, joined.axis) || graph.shape(input)[joined.axis] > out[joined.axis] - at) {
       return std::nullopt;
     }

@@ -66,7 +66,7 @@ TensorId repeat_edges(Graph& graph, OpId near, TensorId x, PaddedAxes left) {
       now[i].after = at_once ? left[i].after : std::min<std::int64_t>(left[i].after, 1);
       left[i].before -= now[i].before;
       left[i].after -= now[i].after;
-      // What is left must go on row by row.
+      // The remaining padding must go on row by row.
       if (!at_once) left[i].kernel = 1;
       is_done = is_done && left[i].is_valid();
     }

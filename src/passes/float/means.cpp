@@ -137,7 +137,7 @@ bool sum_to_mean(Graph& graph, OpId id) {
 }
 
 bool at(Graph& graph, OpId id) {
-  // Of integers every kernel rounds in its own way.
+  // Every kernel rounds integers in its own way.
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
   if (!is_reduction(graph.type(id))) return sum_to_mean(graph, id);
   return keep_dims(graph, id) || join(graph, id) || skip_reshape(graph, id);

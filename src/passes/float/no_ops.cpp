@@ -26,7 +26,7 @@ bool is_neutral(const Graph& graph, OpId id) {
   return (type == "DIV" || type == "POW") && parts->number == 1;
 }
 
-// What the values of a tensor are known to be within, from who computes it.
+// The range that the values of a tensor are known to lie in, from the operator that computes it.
 bool is_within(const Graph& graph, TensorId tensor, std::string_view function) {
   const OpId op = graph.producer(tensor);
   if (op == kNone) return false;
@@ -46,7 +46,7 @@ bool is_window_of_one(const Graph& graph, OpId id) {
          attributes.get_int("stride_w") == 1 && attributes.get_int("stride_h") == 1 && has_no_activation(graph, id);
 }
 
-// Of operators whose result has its input's shape.
+// For operators whose result has the shape of their input.
 bool gives_back(const Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   const std::string& type = op.type;
@@ -56,7 +56,7 @@ bool gives_back(const Graph& graph, OpId id) {
     return layout && is_identity(*layout, graph.shape(op.inputs[0]));
   }
   if (type == "STRIDED_SLICE") {
-    // Of the same size and with steps of 1, it is the whole.
+    // A slice of the same size with steps of 1 is the whole tensor.
     return all_are(graph.ints(op.inputs[3]), 1) && op.attributes.get_int("new_axis_mask") == 0 &&
            op.attributes.get_int("shrink_axis_mask") == 0;
   }

@@ -40,7 +40,7 @@ struct Part {
   }
 };
 
-// What an operator needs of each of its operands, in order; those beyond the last are needed whole.
+// The ranges that an operator needs of its operands, in order; operands beyond the last are needed whole.
 using Needs = std::vector<Part>;
 
 class Operator {

@@ -92,7 +92,7 @@ TensorId reordered(Graph& graph, TensorId constant, int axis, int blocks) {
   return graph.add_constant(std::move(made), std::move(data));
 }
 
-// What the convolution that makes x gives with its channels in the other order; kNone: it is none, or others read x.
+// Reorders the channels of the convolution that computes x; its new result. kNone: there is none, or others read x.
 TensorId with_channels_reordered(Graph& graph, TensorId x, int block) {
   const auto layer = as_layer(graph, graph.producer(x));
   if (!layer || !graph.has_one_user(x) || !graph.is(layer->op, "CONV_2D")) return kNone;

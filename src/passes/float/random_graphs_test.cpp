@@ -43,9 +43,11 @@ TEST(SimplifyRandom, MovementIsExactAndNeverMore) {
   for (std::uint32_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE(seed);
     const ir::Model before = random_movement(seed, seed % 3 == 0 ? DataType::kInt8 : DataType::kFloat32);
-    const ir::Model after = expect_same(before, 0);
+    // Without a pass that pays with a RESHAPE for having no more than four axes.
+    const SimplifyOptions options = {.disable = {"merged-axes"}};
+    const ir::Model after = expect_same(before, 0, options);
     EXPECT_LE(elements_moved(after), elements_moved(before)) << ir::print(after, {.max_constant_bytes = 32});
-    expect_settled(after);
+    expect_settled(expect_same(before, 0));
     before_all += elements_moved(before);
     after_all += elements_moved(after);
     if (::testing::Test::HasFailure()) break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a RESHAPE does to the axes of a tensor: both shapes as runs of common factors ("fine axes").
+// How a RESHAPE maps the axes of a tensor: both shapes as runs of common factors ("fine axes").
 //
 // [2, 12, 5] -> [2, 3, 4, 5] has the fine axes 2, 3, 4, 5: the first shape's second axis is the run 3, 4. With them a
 // layout of one side says which layout the other side has, if any. [4, 6] -> [3, 8] has no common factors in order;

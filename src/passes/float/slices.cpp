@@ -10,7 +10,7 @@
 namespace reef::passes {
 namespace {
 
-// What one operator takes out of its operand: [begin, begin + size) of one axis and all of the others.
+// The piece that one operator takes out of its operand: [begin, begin + size) of one axis and all of the others.
 struct Cut {
   int axis = 0;
   std::int32_t begin = 0, size = 0;
