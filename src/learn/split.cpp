@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "formats/darwinn/reader.h"
 #include "ir/compact.h"
 #include "ir/excerpt.h"
 #include "ir/verify.h"
@@ -97,6 +98,12 @@ std::vector<std::int32_t> take_tensors(const ir::Model& head, const std::map<std
   return numbers;
 }
 
+bool is_compiled(const ir::Model& model) {
+  const auto& operators = model.subgraphs[0].operators;
+  return std::any_of(operators.begin(), operators.end(),
+                     [](const ir::Operator& op) { return darwinn::is_edge_tpu_op(op); });
+}
+
 void point_signatures_at(ir::Model& model, std::int32_t output, const std::string& name) {
   for (ir::Signature& signature : model.signatures) {
     if (signature.subgraph == 0) signature.outputs = {{name, output}};
@@ -154,6 +161,9 @@ Result<ir::Model> join(const ir::Model& extractor, const ir::Model& head) {
                "the first model has no outputs");
   REEF_REQUIRE(head.subgraphs.size() == 1 && !head.subgraphs[0].inputs.empty(),
                "the second model must be one graph with inputs");
+  REEF_REQUIRE(!is_compiled(extractor) || !is_compiled(head),
+               "both models are compiled: on one chip the parameters of one could overwrite the other's. Join them "
+               "first and compile the whole");
   const ir::Subgraph& from = head.subgraphs[0];
   ir::Model result = extractor;
   ir::Subgraph& to = result.subgraphs[0];

@@ -114,8 +114,7 @@ def make(data, folder, name, *command):
 
 def stand_ins(data, folder):
     """PyCoral's test files in a new folder. Large ones, which checkouts often lack, are made from smaller ones: a network that Google
-    cut in two is joined again, and what is there only uncompiled is compiled by Reef. Where a test wants some model and never
-    looks at its answers, a smaller model stands in."""
+    cut in two is joined again. Where a test wants some model and never looks at its answers, a smaller model stands in."""
     for file in data.rglob("*"):
         if file.is_file():
             place = folder / file.relative_to(data)
@@ -125,9 +124,6 @@ def stand_ins(data, folder):
     make(data, folder, "mobilenet_v1_1.0_224_quant", "learn", "join", f"DATA/{extractor}", f"DATA/{parts}_head_layers", "-o", "OUT")
     make(data, folder, "mobilenet_v1_1.0_224_quant_edgetpu", "learn", "join", f"DATA/{parts}_feature_layers_edgetpu",
          f"DATA/{parts}_head_layers", "-o", "OUT")
-    for ssd in ("ssd_mobilenet_v1_coco_quant_postprocess", "ssd_mobilenet_v2_coco_quant_postprocess"):
-        make(data, folder, f"{ssd}_edgetpu", "learn", "join", f"DATA/pipeline/{ssd}_segment_0_of_2_edgetpu",
-             f"DATA/pipeline/{ssd}_segment_1_of_2_edgetpu", "-o", "OUT")
     make(data, folder, "inception_v3_299_quant_edgetpu", "compile", "DATA/mobilenet_v1_0.5_160_quant", "-o", "OUT")
     segments = [folder / "pipeline" / f"inception_v3_299_quant_segment_{i}_of_2_edgetpu.tflite" for i in range(2)]
     small = data / "mobilenet_v1_0.5_160_quant.tflite"
