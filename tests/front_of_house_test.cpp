@@ -201,22 +201,26 @@ TEST_F(FrontOfHouse, WrongPreprocessingIsNoticed) {
   const Outcome outcome = reef(quantize);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
   EXPECT_TRUE(says(outcome, "preprocessing is a guess")) << outcome.text;
-  // If the guess is wrong, the right one is named; if it is right, nothing is.
-  const bool is_right = says(outcome, "preprocessing: scale=1/255 (");
-  EXPECT_EQ(says(outcome, "it is probably wrong: with --preprocess unit"), !is_right) << outcome.text;
-  EXPECT_FALSE(says(reef(quantize + " --preprocess unit"), "it is probably wrong"));
+  // Whatever the first guess is, the right one is taken.
+  EXPECT_TRUE(says(outcome, "preprocessing: scale=1/255 (")) << outcome.text;
+  EXPECT_FALSE(says(reef(quantize + " --preprocess unit"), "probably wrong"));
+  for (const char* wrong : {"none", "caffe"}) {
+    const Outcome warned = reef(quantize + " --preprocess " + wrong);
+    EXPECT_TRUE(says(warned, "is probably wrong: with --preprocess unit")) << warned.text;
+    EXPECT_TRUE(says(warned, "next       the same with --preprocess unit")) << warned.text;
+  }
 }
 
 // Networks that were trained with numbers from -1 to 1, and samples without labels.
-TEST_F(FrontOfHouse, TheLikelyPresetIsNamed) {
+TEST_F(FrontOfHouse, TheLikelyPresetIsTaken) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
   for (const char* name : {"cifar_resnet8", "cifar_mobilenetv2"}) {
     const Outcome outcome =
         reef(fmt::format("quantize {}/onnx/{}.onnx --data {}/data/cifar10_eval.npz --limit 40 --held-back 0 -o {}", zoo,
                          name, zoo, path("o.tflite")));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    EXPECT_TRUE(says(outcome, "it is probably wrong: with --preprocess tf")) << outcome.text;
-    EXPECT_TRUE(says(outcome, "next       the same with --preprocess tf")) << outcome.text;
+    EXPECT_TRUE(says(outcome, "the float model does best with tf")) << outcome.text;
+    EXPECT_TRUE(says(outcome, "preprocessing: mean=127.5,std=127.5 (")) << outcome.text;
   }
 }
 
@@ -234,17 +238,76 @@ TEST_F(FrontOfHouse, RewritesThatCostTimeAreNotMade) {
 
 // ---- The command line ----
 
+std::string help_at(int columns, const std::string& command) {
+  const std::string line = fmt::format("env COLUMNS={} {} {} --help 2>&1", columns, REEF_PROGRAM, command);
+  std::FILE* pipe = ::popen(line.c_str(), "r");
+  std::array<char, 4096> chunk{};
+  std::string text;
+  for (std::size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) text.append(chunk.data(), n);
+  EXPECT_EQ(::pclose(pipe), 0);
+  return text;
+}
+
+// The commands that stand under the headings "Commands" or "Start here" and the like, each line's first word.
+std::vector<std::string> commands_in(const std::string& help) {
+  std::vector<std::string> names;
+  std::istringstream lines(help);
+  bool is_list = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != ' ') is_list = line.back() == ':' && line != "Options:" && line != "Arguments:";
+    if (line.rfind("Example", 0) == 0) return names;
+    std::istringstream words(line);
+    std::string name;
+    if (is_list && line.rfind("  ", 0) == 0 && line[2] != ' ' && words >> name && name[0] != '-') names.push_back(name);
+  }
+  return names;
+}
+
+// The example commands as a shell reads them: lines that end in a backslash joined, spaces made single.
+std::vector<std::string> examples_in(const std::string& help) {
+  std::vector<std::string> commands;
+  std::istringstream lines(help);
+  bool are_examples = false, goes_on = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] != ' ') {
+      are_examples = line == "Example:" || line == "Examples:";
+      continue;
+    }
+    if (!are_examples) continue;
+    if (!goes_on) commands.emplace_back();
+    goes_on = line.back() == '\\';
+    if (goes_on) line.pop_back();
+    std::istringstream words(line);
+    for (std::string word; words >> word;) commands.back() += (commands.back().empty() ? "" : " ") + word;
+  }
+  EXPECT_FALSE(goes_on) << help;
+  return commands;
+}
+
+TEST_F(FrontOfHouse, EveryCommandHasExamplesThatCanBeCopiedAtAnyWidth) {
+  std::vector<std::string> commands = {""};
+  for (const std::string& name : commands_in(help_at(110, ""))) {
+    commands.push_back(name);
+    if (name == "help") continue;  // lists the program's own commands
+    for (const std::string& sub : commands_in(help_at(110, name))) commands.push_back(name + " " + sub);
+  }
+  EXPECT_GE(commands.size(), 28U);
+  for (const std::string& command : commands) {
+    const std::vector<std::string> wanted = examples_in(help_at(110, command));
+    EXPECT_FALSE(wanted.empty()) << "reef " << command << " --help has no example";
+    for (const std::string& example : wanted) {
+      std::ofstream(path("example.sh")) << example << "\n";
+      EXPECT_EQ(std::system(("bash -n " + path("example.sh")).c_str()), 0) << example;
+      EXPECT_NE((" " + example).find(" reef "), std::string::npos) << example;
+    }
+    for (const int columns : {40, 57, 80}) EXPECT_EQ(examples_in(help_at(columns, command)), wanted) << command;
+  }
+}
+
 TEST_F(FrontOfHouse, HelpIsWrappedAndGrouped) {
   for (const int columns : {50, 80, 110}) {
     for (const char* command : {"", "compile", "run", "quantize", "learn imprint", "virtual-usb"}) {
-      Outcome outcome;
-      const std::string line = fmt::format("env COLUMNS={} {} {} --help 2>&1", columns, REEF_PROGRAM, command);
-      std::FILE* pipe = ::popen(line.c_str(), "r");
-      std::array<char, 4096> chunk{};
-      for (std::size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
-        outcome.text.append(chunk.data(), n);
-      EXPECT_EQ(::pclose(pipe), 0);
-      std::istringstream lines(outcome.text);
+      std::istringstream lines(help_at(columns, command));
       for (std::string text; std::getline(lines, text);) {
         // One word alone may be longer: a path, a command of an example.
         const bool is_one_word = text.find(' ', text.find_first_not_of(' ')) == std::string::npos;
@@ -312,7 +375,9 @@ TEST_F(FrontOfHouse, ShellsCompleteWordsAndFiles) {
   }
   const std::string fish =
       said_by("fish", "fish -c 'source " + path("fish") + "; complete -C \"reef help quant\"'", path("fish_says"));
-  if (!fish.empty()) EXPECT_EQ(fish.rfind("quantize", 0), 0u) << fish;
+  if (!fish.empty()) {
+    EXPECT_EQ(fish.rfind("quantize", 0), 0u) << fish;
+  }
   // Outside of its line editor zsh lacks the functions that take the answers: these print them.
   const std::string zsh = said_by(
       "zsh",
@@ -320,7 +385,9 @@ TEST_F(FrontOfHouse, ShellsCompleteWordsAndFiles) {
           "; words=(reef eval --metric t); CURRENT=4; _reef; words=(reef run x); "
           "CURRENT=3; _reef'",
       path("zsh_says"));
-  if (!zsh.empty()) EXPECT_EQ(zsh, "-- top1 top5 map50 psnr miou\nfiles\n");
+  if (!zsh.empty()) {
+    EXPECT_EQ(zsh, "-- top1 top5 map50 psnr miou\nfiles\n");
+  }
   if (fish.empty() && zsh.empty()) GTEST_SKIP() << "neither zsh nor fish is installed";
 }
 

@@ -29,6 +29,8 @@ const std::vector<Mistake>& mistakes() {
   static const std::vector<Mistake> list = {
       {"a command misspelt", "comple INT8", 2, {"there is no command 'comple'", "did you mean `reef compile`?"}},
       {"a command in other English", "quantise FLOAT", 2, {"did you mean `reef quantize`?"}},
+      {"a command of another program", "predict INT8", 2, {"did you mean `reef run`?"}},
+      {"a shell for Coral's programs", "shell", 2, {"did you mean `reef exec`?"}},
       {"no command", "", 2, {"a command is missing", "compile", "`reef --help`"}},
       {"no model", "run", 2, {"'model' is missing", "reef run --help"}},
       {"a model that is not there", "run FOLDER/absent.tflite", 1, {"absent.tflite", "No such file"}},
@@ -65,6 +67,15 @@ const std::vector<Mistake>& mistakes() {
        {"prune the float model"}},
       {"pruned by an empty folder", "prune FLOAT --data FOLDER/hollow --params 0.5", 1, {"holds no pictures"}},
       {"an integer model quantized", "quantize INT8 --data IMAGES -o FOLDER/o.tflite", 1, {"quantized"}},
+      {"a HEIC picture of a phone",
+       "run INT8 --image FOLDER/phone.heic",
+       1,
+       {"HEIC picture", "save it as JPEG or PNG"}},
+      {"an empty picture", "run INT8 --image FOLDER/empty.tflite", 1, {"the file is empty"}},
+      {"training without PyTorch",
+       "train classifier --data IMAGES -o FOLDER/t",
+       1,
+       {"training needs PyTorch", "pip install"}},
       {"a picture that is not there", "run INT8 --image FOLDER/absent.jpg", 1, {"absent.jpg"}},
       {"a text as a picture", "run INT8 --image FOLDER/text.tflite", 1, {"not a picture"}},
       {"labels that are not there", "run INT8 --image PICTURE --labels FOLDER/absent.txt", 1, {"absent.txt"}},
@@ -107,8 +118,18 @@ class Mistakes : public CommandLine {
     write("empty.tflite", "");
     write("damaged/bad.jpg", "\xFF\xD8\xFF no picture at all");
     write("weights.pt", "\x80\x02 not a zip, an old checkpoint");
+    write("phone.heic", std::string_view("\0\0\0\x18"
+                                         "ftypheic\0\0\0\0mif1heic",
+                                         24));
     write("model.h5", std::string_view("\x89HDF\r\n\x1a\n----------------", 24));
     fs::copy_file(kModels + "images/crab_1.jpg", folder_ / "pictures" / "photo.jpg");
+  }
+  // A script that starts Python without the packages of this machine.
+  std::string bare_python() const {
+    const fs::path script = folder_ / "bare_python";
+    EXPECT_TRUE(write_file(script.string(), "#!/bin/sh\nexec python3 -S -E \"$@\"\n").ok());
+    fs::permissions(script, fs::perms::owner_all);
+    return script.string();
   }
   std::string filled(std::string text) const {
     const std::vector<std::pair<std::string, std::string>> places = {
@@ -131,7 +152,11 @@ class Mistakes : public CommandLine {
 TEST_F(Mistakes, AreAnsweredWithCauseAndWayOut) {
   EXPECT_GE(mistakes().size(), 40u);
   for (const Mistake& mistake : mistakes()) {
+    // A Python without packages, whatever this machine has.
+    const bool needs_python = mistake.command.starts_with("train");
+    if (needs_python) ::setenv("REEF_PYTHON", bare_python().c_str(), 1);
     const Outcome outcome = reef(filled(mistake.command));
+    if (needs_python) ::unsetenv("REEF_PYTHON");
     EXPECT_EQ(outcome.exit_code, mistake.exit_code) << mistake.what << ": " << mistake.command << "\n" << outcome.text;
     for (const std::string& part : mistake.answer) {
       EXPECT_NE(outcome.text.find(filled(part)), std::string::npos)

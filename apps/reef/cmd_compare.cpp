@@ -21,6 +21,7 @@
 #include "ir/describe.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "output_name.h"
 #include "passes/simplify.h"
 #include "progress.h"
 #include "report/summary.h"
@@ -107,6 +108,7 @@ report::Summary summary_of(const CompareArguments& arguments, const evaluate::Co
 
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
+  arguments.output = output_file(arguments.output, arguments.quantized, "_report.html");
   REEF_RETURN_IF_ERROR(compiler::check_files(
       {{arguments.output}, {arguments.float_model, arguments.quantized}, {arguments.data.dataset}, {}}));
   const Budget budget = budget_of(arguments.limits);
@@ -170,7 +172,8 @@ void add_compare(Command& app, Action& action) {
           "every layer and sample; 0: layers are ranked by their own error")
       .check(not_negative())
       .capture_default_str();
-  command.add_option("-o,--output", arguments->output, "Write a page with pictures (HTML) to this file");
+  command.add_option("-o,--output", arguments->output,
+                     "Write a page with pictures (HTML) to this file, or into this folder");
   add_limit_flags(command, arguments->limits);
   command.add_flag("--all", arguments->all, "Show every layer");
   command.add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")

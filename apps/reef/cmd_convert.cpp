@@ -21,6 +21,7 @@
 #include "framework_converter.h"
 #include "ir/describe.h"
 #include "json_output.h"
+#include "output_name.h"
 #include "pass_report.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
@@ -142,6 +143,7 @@ Ending convert_and_quantize(ConvertOptions& options) {
 
 Ending convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
+  options.output = output_file(options.output, options.model, ".tflite");
   options.file = options.model;
   const bool writes = options.passes.stop_after.empty();
   if (writes) {
@@ -197,7 +199,8 @@ void add_convert(Command& app, Action& action) {
                   "A .onnx file; TorchScript or .pt2 (needs PyTorch); a YOLO checkpoint (needs Ultralytics); a "
                   "SavedModel folder, .keras file or frozen graph (needs TensorFlow)")
       .required();
-  command.add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
+  command.add_option("-o,--output", options->output,
+                     "File to write, or folder for it (default: the model's name with .tflite)");
   add_front_end_flags(command, options->quantize.front_end);
   command.add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)")
       .option_text("FILE");
@@ -213,7 +216,7 @@ void add_convert(Command& app, Action& action) {
   add_limit_flags(command, options->quantize.limits);
   command.add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command.footer(
-      "Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224\n"
+      "Examples:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224\n"
       "  reef convert model.onnx -o model_int8.tflite --data pictures --preprocess imagenet");
   command.callback([options, &action] { action = [options] { return convert(*options); }; });
 }

@@ -207,7 +207,7 @@ void add_eval(Command& app, Action& action) {
   command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   add_limit_flags(command, arguments->limits);
   command.footer(
-      "Example:\n  reef eval models/reef_creatures_int8.tflite --data models/images --labels "
+      "Examples:\n  reef eval models/reef_creatures_int8.tflite --data models/images --labels "
       "models/reef_creatures_labels.txt "
       "--metric top1\n"
       "  reef eval cifar.tflite --data cifar10_eval.npz --preprocess mean=127.5,std=127.5 --metric top1 --limit 500\n"

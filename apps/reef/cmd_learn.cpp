@@ -23,6 +23,7 @@
 #include "learn/head.h"
 #include "learn_report.h"
 #include "limit_flags.h"
+#include "output_name.h"
 #include "progress.h"
 #include "usage.h"
 
@@ -45,6 +46,7 @@ struct LearnArguments {
 
 Status learn(LearnArguments arguments) {
   compiler::LearnOptions& options = arguments.options;
+  arguments.output = output_file(arguments.output, options.model, "_learned.tflite");
   options.data = arguments.data.dataset;
   options.data.budget = options.embed.budget = budget_of(arguments.limits);
   REEF_ASSIGN_OR_RETURN(options.front_end, front_end_options(arguments.front_end));
@@ -87,7 +89,9 @@ void add_common(Command& command, LearnArguments& arguments) {
       .required();
   add_front_end_flags(command, arguments.front_end);
   add_data_options(command, arguments.data, /*is_required=*/true);
-  command.add_option("-o,--output", arguments.output, "The learned model; class names go to ..._labels.txt beside it")
+  command
+      .add_option("-o,--output", arguments.output,
+                  "The learned model, or folder for it; class names go to ..._labels.txt beside it")
       .required();
   command
       .add_option("--test", options.test,
@@ -245,7 +249,8 @@ struct JoinArguments {
   std::string extractor, head, output;
 };
 
-Status join_files(const JoinArguments& arguments) {
+Status join_files(JoinArguments arguments) {
+  arguments.output = output_file(arguments.output, arguments.extractor, "_joined.tflite");
   REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.output}, {arguments.extractor, arguments.head}, {}, {}}));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult extractor, compiler::load_tflite_model(arguments.extractor));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult head, compiler::load_tflite_model(arguments.head));
@@ -258,9 +263,11 @@ Status join_files(const JoinArguments& arguments) {
 
 void add_join(Command& parent, Action& action) {
   auto arguments = std::make_shared<JoinArguments>();
-  Command command = parent.add_subcommand("join", "Put an extractor, compiled or not, and a head together");
-  command.add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding").required();
-  command.add_option("head", arguments->head, "A .tflite file that takes it").required();
+  Command command = parent.add_subcommand(
+      "join", "Put an extractor, compiled or not, and a head together");
+  command.add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding, or other results")
+      .required();
+  command.add_option("head", arguments->head, "A .tflite file that takes them").required();
   command.add_option("-o,--output", arguments->output, "The whole model").required();
   command.footer("Example:\n  reef learn join extractor_edgetpu.tflite head.tflite -o classifier_edgetpu.tflite");
   command.callback([arguments, &action] { action = [arguments] { return join_files(*arguments); }; });
@@ -273,8 +280,8 @@ void add_learn(Command& app, Action& action) {
       "learn", "Teach a model new classes from a handful of pictures: only the last layer is learned, on the host");
   command.require_subcommand();
   command.footer(
-      "Example:\n  reef learn imprint models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
-      "  where pictures/ has a sub-folder for each class");
+      "The folder of pictures has a sub-folder for each class.\n"
+      "Example:\n  reef learn imprint models/reef_creatures_int8.tflite --data pictures -o mine.tflite");
   add_imprint(command, action);
   add_softmax(command, action);
   add_split(command, action);

@@ -21,6 +21,7 @@
 #include "front_end_flags.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "output_name.h"
 #include "progress.h"
 #include "quantize_report.h"
 #include "report/summary.h"
@@ -196,6 +197,7 @@ Status settle(PruneArguments& arguments) {
   if (request.output.empty()) {
     request.output = std::filesystem::path(request.model).stem().string() + "_pruned.tflite";
   }
+  request.output = output_file(request.output, request.model, "_pruned.tflite");
   return ok_status();
 }
 
@@ -253,7 +255,8 @@ void add_prune(Command& app, Action& action) {
   Command command =
       app.add_subcommand("prune", "Make a float model smaller without training: remove channels, fit the rest");
   command.add_option("model", request.model, "Float model (.tflite or .onnx)").required();
-  command.add_option("-o,--output", request.output, "File to write (default: the model's name with _pruned.tflite)");
+  command.add_option("-o,--output", request.output,
+                     "File to write, or folder for it (default: the model's name with _pruned.tflite)");
   add_goals(command, *arguments);
   add_data_options(command, arguments->data, /*is_required=*/true);
   command.add_option("--fit-samples", request.fit_samples, "Samples to fit weights to, at most")
@@ -303,7 +306,7 @@ void add_prune(Command& app, Action& action) {
   command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   add_limit_flags(command, arguments->limits);
   command.footer(
-      "Example:\n  reef prune models/reef_creatures_float.tflite --data models/images --preprocess unit --params 0.5 "
+      "Examples:\n  reef prune models/reef_creatures_float.tflite --data models/images --preprocess unit --params 0.5 "
       "-o small.tflite\n"
       "  reef prune model.onnx --data cifar10_eval.npz --preprocess mean=127.5,std=127.5 --drop 1% --plot curve.html");
   command.callback([arguments, &action] { action = [arguments] { return run_prune(*arguments); }; });

@@ -9,6 +9,7 @@
 #include "compiler/quantize_json.h"
 #include "console.h"
 #include "json_output.h"
+#include "output_name.h"
 #include "pass_report.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
@@ -36,6 +37,10 @@ Ending run_quantize(const Arguments& given) {
   QuantizeArguments arguments = quantize;
   arguments.log = log_request(passes);
   if (!passes.stop_after.empty()) return print_pass(arguments, passes.stop_after);
+  compiler::QuantizeRequest& request = arguments.request;
+  request.output = output_file(request.output, request.model,
+                               fmt::format("_{}.tflite", compiler::mode_name(arguments.request.how.mode)));
+  request.report = output_file(request.report, request.model, "_report.html");
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
@@ -54,12 +59,10 @@ Ending run_quantize(const Arguments& given) {
 void add_quantize(Command& app, Action& action) {
   auto arguments = std::make_shared<Arguments>();
   QuantizeArguments& how = arguments->quantize;
-  Command command = app.add_subcommand("quantize",
-                                       "Make an integer model from a float one\n"
-                                       "Example: reef quantize models/reef_creatures_float.tflite --data "
-                                       "models/images --preprocess unit -o int8.tflite");
+  Command command = app.add_subcommand("quantize", "Make an integer model from a float one");
   command.add_option("model", how.request.model, "Float model (.tflite or .onnx)").required();
-  command.add_option("-o,--output", how.request.output, "File to write (needed unless --stop-after is given)");
+  command.add_option("-o,--output", how.request.output,
+                     "File to write, or folder for it (needed unless --stop-after is given)");
   add_data_options(command, how);
   add_mode_option(command, how);
   add_quantizer_options(command, how);
@@ -73,6 +76,10 @@ void add_quantize(Command& app, Action& action) {
       "Also write a page (HTML) on which every layer's error is measured, worst first; see reef compare");
   command.add_flag("--json", arguments->json, "Print one JSON object instead (documented in docs/json.md)");
   command.add_flag("--quiet", arguments->quiet, "Print nothing but errors and warnings");
+  command.footer(
+      "Examples:\n  reef quantize models/reef_creatures_float.tflite --data models/images --preprocess unit -o "
+      "int8.tflite\n"
+      "  reef quantize yolo.onnx --data pictures --preprocess yolo -o yolo_int8.tflite");
   command.callback([arguments, &action] {
     if (arguments->quantize.request.output.empty() && arguments->passes.stop_after.empty()) refuse_missing("--output");
     action = [arguments] { return run_quantize(*arguments); };

@@ -406,7 +406,7 @@ void add_run(Command& app, Action& action) {
                    "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
   command.add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command.footer(
-      "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
+      "Examples:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3\n"
       "  reef run sentiment_edgetpu.tflite --device virtual --text 'a fine film' --vocabulary vocab.txt\n"
       "  reef run models/reef_detector_int8.tflite --image models/scenes/scene_1.jpg --draw out.png\n"

@@ -13,6 +13,20 @@
 namespace reef::app {
 namespace {
 
+// Says what is missing before Reef's package is imported, which needs NumPy itself.
+constexpr char kStart[] = R"python(
+import importlib.util, json, runpy, sys
+missing = [name for name in ('numpy', 'torch', 'onnx') if importlib.util.find_spec(name) is None]
+if missing:
+    text = (f"training needs PyTorch, NumPy and ONNX, but {sys.executable} has no {', '.join(missing)}. Install them "
+            "(python3 -m venv tools && tools/bin/pip install torch numpy onnx), then: REEF_PYTHON=tools/bin/python reef train ...")
+    if '--json' in sys.argv:
+        print(json.dumps({'schema_version': 1, 'error': {'kind': 'unsupported', 'message': text, 'exit_code': 1}}, indent=2))
+    sys.exit(f'reef: {text}')
+sys.argv[0] = 'reef.train'
+runpy.run_module('reef.train', run_name='__main__', alter_sys=True)
+)python";
+
 struct TrainArguments {
   std::string kind;
   std::string data, output, backbone = "mobilenet", checkpoint;
@@ -23,7 +37,7 @@ struct TrainArguments {
 
 std::vector<std::string> words_of(const TrainArguments& arguments) {
   const char* const python = std::getenv("REEF_PYTHON");
-  std::vector<std::string> words = {python != nullptr && *python != 0 ? python : "python3", "-m", "reef.train",
+  std::vector<std::string> words = {python != nullptr && *python != 0 ? python : "python3", "-c", kStart,
                                     arguments.kind};
   const auto add = [&](const char* option, const auto& value) {
     words.emplace_back(option);
@@ -137,6 +151,9 @@ void add_train(Command& app, Action& action) {
   Command command =
       app.add_subcommand("train", "Train a whole model for the Edge TPU from your own pictures (PyTorch)");
   command.require_subcommand();
+  command.footer(
+      "Examples:\n  reef train classifier --data photos -o mine\n"
+      "  reef train detector --data photos_with_boxes -o mine");
   add_classifier(command, action);
   add_detector(command, action);
 }

@@ -336,7 +336,7 @@ void add_verify(Command& app, Action& action) {
       "Exit code 0: every output is within the tolerance; 1: not, or one of the two does not run. Where values "
       "differ,\n"
       "it is reported whether the file was made from another source, or which instructions computed them.\n"
-      "Example:\n  reef verify model.tflite model_edgetpu.tflite\n"
+      "Examples:\n  reef verify model.tflite model_edgetpu.tflite\n"
       "  reef verify model.tflite model_edgetpu.tflite --against tflite --tolerance 2 --in picture.bin");
   command.callback([arguments, &action] { action = [arguments] { return verify(*arguments); }; });
 }

@@ -88,19 +88,80 @@ std::vector<std::string> command_groups_of(const CommandHelp& command) {
   return groups;
 }
 
-// A footer's paragraphs as one line each, so that they fit any width. Examples, which are indented, keep their lines.
-std::string with_long_paragraphs(const std::string& footer) {
-  std::string text;
-  bool was_prose = false;
-  for (std::size_t at = 0; at <= footer.size();) {
-    const std::size_t end = std::min(footer.find('\n', at), footer.size());
-    const std::string line = footer.substr(at, end - at);
-    const bool is_prose = !line.empty() && line.front() != ' ' && line.back() != ':';
-    if (at > 0) text += was_prose && is_prose ? ' ' : '\n';
-    text += line;
-    was_prose = is_prose;
-    at = end + 1;
+// Length of the shell word of `text` that starts at `at`: spaces inside quotes belong to it.
+std::size_t shell_word_length(const std::string& text, std::size_t at) {
+  char quote = 0;
+  std::size_t end = at;
+  for (; end < text.size() && (quote != 0 || text[end] != ' '); ++end) {
+    if (quote != 0 ? text[end] == quote : text[end] == '\'' || text[end] == '"') quote = quote != 0 ? 0 : text[end];
   }
+  return end - at;
+}
+
+// A shell command in lines of at most `columns` where its words allow that, each but the last ending in a backslash: so
+// that it can be copied at any width.
+std::string wrapped_command(const std::string& command, std::size_t columns) {
+  constexpr std::size_t kFirstIndent = 2, kIndent = 6, kBackslash = 2;
+  std::string result(kFirstIndent, ' ');
+  std::size_t column = kFirstIndent;
+  bool is_start = true;
+  for (std::size_t at = command.find_first_not_of(' '); at != std::string::npos;) {
+    const std::size_t length = shell_word_length(command, at);
+    const std::size_t next = command.find_first_not_of(' ', at + length);
+    const std::size_t reserved = next == std::string::npos ? 0 : kBackslash;
+    if (!is_start && column + 1 + length + reserved > columns) {
+      result += " \\\n" + std::string(kIndent, ' ');
+      column = kIndent;
+    } else if (!is_start) {
+      result += ' ';
+      ++column;
+    }
+    result += command.substr(at, length);
+    column += length;
+    is_start = false;
+    at = next;
+  }
+  return result;
+}
+
+// The line of `text` that starts at `at`, together with those that continue it after a backslash; moves `at` behind it.
+std::string take_line(const std::string& text, std::size_t& at) {
+  std::string line;
+  for (;;) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    line += text.substr(at, end - at);
+    at = end + 1;
+    if (line.empty() || line.back() != '\\' || at > text.size()) return line;
+    line.pop_back();
+  }
+}
+
+// A footer has paragraphs of prose, whose line breaks do not matter, and under a heading that ends in a colon indented
+// lines: commands under "Example:" or "Examples:", rows of a table under any other.
+std::string wrapped_footer(const std::string& footer, std::size_t columns) {
+  constexpr std::size_t kRowIndent = 4;
+  std::string text, paragraph;
+  bool are_commands = false;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) text += wrapped(paragraph, 0, 0, columns) + "\n";
+    paragraph.clear();
+  };
+  for (std::size_t at = 0; at <= footer.size();) {
+    const std::string line = take_line(footer, at);
+    if (!line.empty() && line.front() == ' ') {
+      end_paragraph();
+      text += (are_commands ? wrapped_command(line, columns) : wrapped(line, 0, kRowIndent, columns)) + "\n";
+      continue;
+    }
+    const bool is_example_heading = line == "Example:" || line == "Examples:";
+    if (is_example_heading) end_paragraph();
+    paragraph += (paragraph.empty() ? "" : " ") + line;
+    if (line.empty() || line.back() == ':') {
+      are_commands = is_example_heading;
+      end_paragraph();
+    }
+  }
+  end_paragraph();
   return text;
 }
 
@@ -179,7 +240,7 @@ std::string help_text(const CommandHelp& command, int columns) {
       append_row(left_column(option), right_column(option), width, text);
     }
   }
-  if (!command.footer.empty()) text += "\n" + wrapped(with_long_paragraphs(command.footer), 0, 2, width) + "\n";
+  if (!command.footer.empty()) text += "\n" + wrapped_footer(command.footer, width);
   return text;
 }
 

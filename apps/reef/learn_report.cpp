@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_word.h"
 #include "console.h"
+#include "report/summary.h"
 
 namespace reef::app {
 namespace {
@@ -15,8 +17,10 @@ constexpr std::size_t kShownRejected = 20;
 constexpr std::size_t kNameColumns = 14;
 
 std::string shortened(std::string name, std::size_t columns) {
-  if (name.size() > columns) name = name.substr(0, columns - 1) + "~";
-  return name;
+  if (name.size() <= columns) return name;
+  std::size_t end = columns - 1;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // not inside a UTF-8 character
+  return name.substr(0, end) + "~";
 }
 
 void print_confusion(const compiler::LearnResult& result) {
@@ -42,6 +46,20 @@ void print_curve(const std::vector<learn::CurvePoint>& curve) {
   print_text("pictures of each class, and how many are right then (means over draws):\n ");
   for (const learn::CurvePoint& point : curve) print_text(" {}: {:.1f} %", point.images, 100 * point.accuracy);
   print_text("\n");
+}
+
+report::Summary learned_summary(const compiler::LearnResult& result, const std::string& output,
+                                const std::string& labels) {
+  report::Summary summary;
+  summary.add("accuracy",
+              result.confusion.total() > 0
+                  ? fmt::format("{} of {} right, {:.1f} % (measured on {})", result.confusion.right(),
+                                result.confusion.total(), 100 * result.confusion.accuracy(), result.tested_on)
+                  : "not measured: there are too few pictures to hold any back");
+  summary.add("classes", fmt::format("{}", result.class_names.size()));
+  summary.add("files", fmt::format("{}, {}", output, labels));
+  summary.add("next", fmt::format("reef run {} --image PICTURE", shell_word(output)));
+  return summary;
 }
 
 }  // namespace
@@ -80,7 +98,7 @@ void print_learned(const compiler::LearnOptions& options, const compiler::LearnR
   if (result.confusion.total() > 0) print_confusion(result);
   print_curve(result.curve);
   for (const std::string& note : result.notes) print_text("note: {}\n", note);
-  print_text("wrote {} and {}\n", output, labels);
+  print_exact("{}", report::closing_lines(learned_summary(result, output, labels), has_colour()));
 }
 
 }  // namespace reef::app

@@ -53,7 +53,7 @@ bool wants_json(const std::vector<std::string>& words) {
 }
 
 int report_unknown_command(const reef::app::CommandHelp& program, const std::string& name, bool as_json) {
-  const std::string near = reef::app::nearest_word(name, command_names(program));
+  const std::string near = reef::app::meant_command(name, command_names(program));
   const std::string sentence = fmt::format("there is no command '{}'{}", name,
                                            near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
   if (as_json) reef::app::print_json_usage_error(sentence, kExitUsage);

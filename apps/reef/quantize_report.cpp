@@ -105,7 +105,7 @@ report::Summary quantize_summary(const compiler::QuantizeRequest& request, const
                                   ir::describe_bytes(outcome.output_bytes)));
   summary.add("report", request.report);
   summary.add("file", request.output);
-  if (!outcome.better_preprocess.empty()) {
+  if (!outcome.better_preprocess.empty() && !outcome.preprocess_is_guess) {
     summary.add("next", fmt::format("the same with --preprocess {}", outcome.better_preprocess));
   } else if (nothing_for_the_chip(request, result)) {
     summary.add("next", "the same with samples that show what the model looks for, or with --no-automatic-float");
@@ -169,14 +169,20 @@ void print_quantize_report(const compiler::QuantizeRequest& request, const compi
 
 void print_quantize_warnings(const compiler::QuantizeOutcome& outcome) {
   std::fflush(stdout);
-  if (outcome.preprocess_is_guess) {
+  const std::string& better = outcome.better_preprocess;
+  if (outcome.preprocess_is_guess && !better.empty()) {
+    print_error(
+        "reef: WARNING: preprocessing is a guess. On your samples the float model does best with {} ({}, measured), so "
+        "that was taken; if you know better, say it with --preprocess\n",
+        better, outcome.better_preprocess_why);
+  } else if (outcome.preprocess_is_guess) {
     print_error("reef: WARNING: preprocessing is a guess ({}, {}); say it with --preprocess\n", outcome.preprocess,
                 outcome.preprocess_from);
-  }
-  if (!outcome.better_preprocess.empty()) {
+  } else if (!better.empty()) {
     print_error(
-        "reef: WARNING: it is probably wrong: with --preprocess {} the float model does better ({}, measured)\n",
-        outcome.better_preprocess, outcome.better_preprocess_why);
+        "reef: WARNING: the preprocessing ({}, {}) is probably wrong: with --preprocess {} the float model does better "
+        "({}, measured)\n",
+        outcome.preprocess, outcome.preprocess_from, better, outcome.better_preprocess_why);
   }
   for (const std::string& warning : outcome.result.warnings) {
     print_error("reef: WARNING: {}\n", warning);

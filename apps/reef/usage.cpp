@@ -59,9 +59,27 @@ const std::vector<std::vector<std::string>>& synonyms() {
   return groups;
 }
 
-std::string synonym_of(const std::string& word, const std::vector<std::string>& known) {
+// Names that other programs give to what some command of ours does.
+const std::vector<std::vector<std::string>>& command_synonyms() {
+  static const std::vector<std::vector<std::string>> groups = {
+      {"run", "infer", "predict", "detect", "classify", "invoke"},
+      {"eval", "evaluate", "validate", "val", "test", "accuracy"},
+      {"check", "analyze", "analyse", "explain", "profile", "benchmark"},
+      {"exec", "shell"},
+      {"compare", "diff", "debug"},
+      {"quantize", "calibrate"},
+      {"inspect", "info", "show", "dump"},
+      {"disasm", "disassemble"},
+      {"asm", "assemble"},
+      {"models", "list", "download", "zoo"},
+  };
+  return groups;
+}
+
+std::string synonym_of(const std::string& word, const std::vector<std::vector<std::string>>& groups,
+                       const std::vector<std::string>& known) {
   const std::string wanted = normalized(word);
-  for (const auto& group : synonyms()) {
+  for (const auto& group : groups) {
     if (std::find(group.begin(), group.end(), wanted) == group.end()) continue;
     for (const std::string& candidate : known) {
       if (std::find(group.begin(), group.end(), normalized(candidate)) != group.end()) return candidate;
@@ -113,7 +131,7 @@ std::string unknown_options(const CommandHelp& program, const CommandHelp& comma
     const std::string name = word.substr(0, word.find('='));
     std::string near = word.starts_with("--") ? nearest_word(name, known) : "";
     if (near.empty() || edit_distance(normalized(near), normalized(name)) > 1) {
-      const std::string synonym = synonym_of(name, known);
+      const std::string synonym = synonym_of(name, synonyms(), known);
       if (!synonym.empty()) near = synonym;
     }
     if (!near.empty() && std::find(meant.begin(), meant.end(), near) == meant.end()) meant.push_back(near);
@@ -175,6 +193,11 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
     best_distance = distance;
   }
   return best;
+}
+
+std::string meant_command(const std::string& word, const std::vector<std::string>& known) {
+  const std::string synonym = synonym_of(word, command_synonyms(), known);
+  return synonym.empty() ? nearest_word(word, known) : synonym;
 }
 
 Validator one_of(std::vector<std::string> words) {

@@ -15,6 +15,9 @@ namespace reef::app {
 // The word of `known` that `word` was probably meant to be; empty: none is near. Case, '-' and '_' do not matter.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
+// The same for commands, which people also call by the names that they have in other programs.
+std::string meant_command(const std::string& word, const std::vector<std::string>& known);
+
 // The value is one of these words; give it to transform(), which makes "CPU" the word "cpu".
 Validator one_of(std::vector<std::string> words);
 

@@ -19,14 +19,14 @@ Status check_folder(const CompileOptions& options) {
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // "file/" does not exist, "file" does
   std::error_code error;
   if (fs::is_directory(folder, error)) return ok_status();
-  REEF_REQUIRE(!fs::exists(folder, error), "--out_dir: {} is not a folder; give one", folder);
-  return invalid_input("--out_dir: {} does not exist; make it first: mkdir -p {}", folder, shell_word(folder));
+  REEF_REQUIRE(!fs::exists(folder, error), "-o: {} is not a folder; give one", folder);
+  return invalid_input("-o: the folder {} does not exist; make it first: mkdir -p {}", folder, shell_word(folder));
 }
 
 Status check_names(const CompileOptions& options) {
   if (names_a_file(options)) {
     REEF_REQUIRE(options.models.size() == 1 && options.segments == 1,
-                 "--out_dir: {} names one file, but several are made: give a folder", options.out_dir);
+                 "-o: {} names one file, but several are made: give a folder", options.out_dir);
     return ok_status();
   }
   std::map<std::string, std::string> made_from;

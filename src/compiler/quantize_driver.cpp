@@ -92,15 +92,20 @@ evaluate::RunnerOptions runner_options(const QuantizeRequest& request) {
   return run;
 }
 
-// Preprocessing that nobody named is compared with the usual ones. What cannot be compared is no failure.
-void probe_guess(const QuantizeRequest& request, const ir::Model& model, QuantizeOutcome& outcome) {
-  if (!outcome.preprocess_is_guess) return;
-  const auto probe =
-      evaluate::probe_preprocess(std::make_shared<const ir::Model>(model), request.data, runner_options(request));
-  if (!probe.ok() || probe->better.empty()) return;
+// Compares the preprocessing with the usual ones on some samples. If nobody named it, one that is clearly better is
+// taken, and the result is true. If somebody did, a better one is only reported. What cannot be compared is no failure.
+bool takes_better_preprocess(const ir::Model& model, QuantizeRequest& request, QuantizeOutcome& outcome) {
+  constexpr std::int64_t kSamplesForGuess = 48, kSamplesForDoubt = 16;
+  if (outcome.preprocess.empty()) return false;
+  const auto probe = evaluate::probe_preprocess(std::make_shared<const ir::Model>(model), request.data,
+                                                outcome.preprocess_is_guess ? kSamplesForGuess : kSamplesForDoubt,
+                                                runner_options(request));
+  if (!probe.ok() || probe->better.empty()) return false;
   outcome.better_preprocess = probe->better;
   outcome.better_preprocess_why =
       fmt::format("{} {:.2f} instead of {:.2f}", probe->measure, probe->presets.front().figure, probe->chosen);
+  if (outcome.preprocess_is_guess) request.data.preprocess = probe->better;
+  return outcome.preprocess_is_guess;
 }
 
 // A detector is judged by its boxes, on samples that calibration may have seen: few pictures have things in them.
@@ -183,8 +188,9 @@ Status explain_error(const QuantizeRequest& request, const std::shared_ptr<const
 
 }  // namespace
 
-Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& request, FrontEndResult loaded) {
+Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndResult loaded) {
   const auto begin = std::chrono::steady_clock::now();
+  QuantizeRequest request = given;
   QuantizeOutcome outcome;
   outcome.notes = std::move(loaded.notes);
   REEF_ASSIGN_OR_RETURN(const passes::SimplifyReport simplified, simplify_once(loaded));
@@ -193,9 +199,13 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& request, FrontEnd
         fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));
   }
   outcome.log = std::move(loaded.log);
-  REEF_ASSIGN_OR_RETURN(const std::shared_ptr<const data::Dataset> samples,
-                        open_samples(request, loaded.model, outcome));
-  probe_guess(request, loaded.model, outcome);
+  REEF_ASSIGN_OR_RETURN(std::shared_ptr<const data::Dataset> samples, open_samples(request, loaded.model, outcome));
+  if (takes_better_preprocess(loaded.model, request, outcome)) {
+    REEF_ASSIGN_OR_RETURN(samples, open_samples(request, loaded.model, outcome));
+    outcome.preprocess_from =
+        fmt::format("chosen because the float model does better with it: {}, measured", outcome.better_preprocess_why);
+    outcome.preprocess_is_guess = true;
+  }
   REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
   compare_detections(request, loaded.model, samples, outcome);
   if (samples != nullptr) measure_precision(request, loaded.model, *samples, outcome);

@@ -38,8 +38,9 @@ struct QuantizeOutcome {
   std::string data;                                // what the samples are, in words
   std::string preprocess;       // text form, as stored in the result; empty: samples are not pictures
   std::string preprocess_from;  // where it comes from, in words
-  bool preprocess_is_guess = false;
-  // Where it is a guess: the preset that does clearly better on the samples, and by what figures; empty: none does.
+  bool preprocess_is_guess = false;  // nobody named it, and the model stores none
+  // The preset that does clearly better on the samples, and by what figures; empty if none does. If
+  // `preprocess_is_guess`, it was taken; otherwise the user is told about it.
   std::string better_preprocess, better_preprocess_why;
   std::optional<evaluate::BoxAgreement> boxes;  // of a detector, against the float model
   // Of a detector whose samples say what is right: mAP at IoU 0.5 of the float and of the quantized model, shares of 1.

@@ -45,7 +45,9 @@ Json quantize_json(const QuantizeRequest& request, const QuantizeOutcome& outcom
   if (!outcome.data.empty()) json["data"] = outcome.data;
   if (!outcome.preprocess.empty()) json["preprocess"] = outcome.preprocess;
   if (!outcome.better_preprocess.empty()) {
-    json["likely_preprocess"] = {{"preset", outcome.better_preprocess}, {"why", outcome.better_preprocess_why}};
+    json["likely_preprocess"] = {{"preset", outcome.better_preprocess},
+                                 {"why", outcome.better_preprocess_why},
+                                 {"taken", outcome.preprocess_is_guess}};
   }
   if (outcome.map50) {
     json["map50"] = {{"float", outcome.map50->of_float},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
 #include "evaluate/boxes.h"
 #include "evaluate/outputs.h"
@@ -12,12 +13,14 @@
 namespace reef::evaluate {
 namespace {
 
-constexpr std::int64_t kSamples = 48;
-// Of presets that are worth trying: all that map pixels to numbers. A crop changes little and is not tried.
+// Presets that are worth trying: all that map pixels to numbers. A crop changes little and is not tried.
 constexpr const char* kTried[] = {"none", "unit", "tf", "imagenet", "caffe"};
 constexpr const char* kTriedOnDetectors[] = {"none", "unit", "tf", "yolo"};
 // What is clearly better: by a fifth of what there is, and by more than few samples could be by chance.
 constexpr double kClearly = 1.2, kLeastShare = 0.1, kLeastNats = 0.15, kLeastScore = 0.1;
+// A detector that is this sure of its best boxes sees something. Higher scores with other numbers prove nothing then:
+// numbers that are too large make it sure of anything.
+constexpr double kSeesSomething = 0.35;
 
 // A row as probabilities: as it is where it sums to 1, else by softmax.
 std::vector<double> probabilities(const std::vector<double>& row) {
@@ -43,6 +46,65 @@ double entropy(const std::vector<double>& shares) {
   return sum;
 }
 
+// The second view of a picture in the input: mirrored, with less contrast. What it shows stays the same.
+void change_view(cpu::Interpreter& interpreter) {
+  constexpr double kContrast = 0.8;
+  const ops::Tensor& input = interpreter.input(0);
+  if (input.type != ir::DataType::kFloat32 || input.shape.rank() != 4) return;
+  const std::span<std::byte> bytes = interpreter.input_bytes(0);
+  const std::span<float> values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
+  double mean = 0;
+  for (const float value : values) mean += value;
+  mean /= static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  for (float& value : values) value = static_cast<float>(mean + kContrast * (value - mean));
+  const auto width = static_cast<std::size_t>(input.shape[2]), channels = static_cast<std::size_t>(input.shape[3]);
+  const std::size_t row = width * channels;
+  for (std::size_t start = 0; row > 0 && start + row <= values.size(); start += row) {
+    for (std::size_t x = 0; x < width / 2; ++x) {
+      float* const left = values.data() + start + x * channels;
+      std::swap_ranges(left, left + channels, values.data() + start + (width - 1 - x) * channels);
+    }
+  }
+}
+
+// Two views of a picture and what a classifier says of each, as probabilities.
+struct Views {
+  std::vector<double> first, second;
+};
+
+// The information, in nats, that the answer to one view gives about the answer to the other. A network that is fed
+// numbers of the right size sees the same thing in both views, and different things in different pictures. One that is
+// fed numbers that are too large is sure of itself, but of another class in every view; one that is fed numbers that
+// are too small gives the same answer to everything.
+double shared_information(const std::vector<Views>& answers) {
+  constexpr std::size_t kMostClasses = 256;  // those less usual count as one class
+  if (answers.empty()) return 0;
+  const std::size_t classes = answers[0].first.size();
+  std::vector<double> mean(classes);
+  for (const Views& views : answers) {
+    for (std::size_t i = 0; i < classes; ++i) mean[i] += views.first[i] + views.second[i];
+  }
+  std::vector<std::size_t> order(classes), place(classes);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return mean[a] > mean[b]; });
+  const std::size_t kept = std::min(classes, kMostClasses);
+  for (std::size_t i = 0; i < classes; ++i) place[order[i]] = std::min(i, kept - 1);
+  std::vector<double> joint(kept * kept), alone(kept);
+  for (const Views& views : answers) {
+    std::vector<double> a(kept), b(kept);
+    for (std::size_t i = 0; i < classes; ++i) {
+      a[place[i]] += views.first[i];
+      b[place[i]] += views.second[i];
+    }
+    const double weight = 0.5 / static_cast<double>(answers.size());
+    for (std::size_t i = 0; i < kept; ++i) {
+      alone[i] += weight * (a[i] + b[i]);
+      for (std::size_t j = 0; j < kept; ++j) joint[i * kept + j] += weight * (a[i] * b[j] + a[j] * b[i]);
+    }
+  }
+  return std::max(0.0, 2 * entropy(alone) - entropy(joint));
+}
+
 // What one preset gives on the samples.
 class Tally {
  public:
@@ -53,55 +115,60 @@ class Tally {
     detector_.input_height = size.height;
   }
 
-  Status add(const data::Dataset& dataset, std::int64_t sample, const cpu::Interpreter& interpreter) {
-    std::vector<TensorValues> outputs;
-    for (int i = 0; i < interpreter.output_count(); ++i) {
-      REEF_ASSIGN_OR_RETURN(outputs.emplace_back(), tensor_values(interpreter.output(i)));
+  // `interpreter` has just run the sample.
+  Status add(const data::Dataset& dataset, std::int64_t sample, cpu::Interpreter& interpreter) {
+    if (task_.kind == TaskKind::kDetector) return add_boxes(interpreter);
+    REEF_ASSIGN_OR_RETURN(std::vector<double> shares, answer_of(interpreter));
+    if (!has_truth_) {
+      change_view(interpreter);
+      REEF_RETURN_IF_ERROR(interpreter.invoke());
+      REEF_ASSIGN_OR_RETURN(std::vector<double> second, answer_of(interpreter));
+      const std::scoped_lock lock(mutex_);
+      // In whatever order the threads come: that changes the figure by rounding alone, which no verdict hangs on.
+      answers_.push_back({std::move(shares), std::move(second)});
+      return ok_status();
     }
-    double best_box = 0;
-    std::vector<double> shares;
-    std::int64_t right = -1;
-    if (task_.kind == TaskKind::kDetector) {
-      REEF_ASSIGN_OR_RETURN(const auto boxes, decode_detections(outputs, detector_));
-      best_box = boxes.empty() ? 0 : std::min(1.0, boxes.front().score);
-    } else {
-      REEF_REQUIRE(!outputs[0].values.empty(), "the output is empty");
-      shares = probabilities(outputs[0].values);
-      if (has_truth_) {
-        REEF_ASSIGN_OR_RETURN(const data::Truth truth, dataset.truth(sample));
-        if (truth.shape.empty() && truth.values.size() == 1) right = static_cast<std::int64_t>(truth.values[0]);
-      }
-    }
+    REEF_ASSIGN_OR_RETURN(const data::Truth truth, dataset.truth(sample));
+    const bool has_class = truth.shape.empty() && truth.values.size() == 1;
+    const auto answer = std::max_element(shares.begin(), shares.end()) - shares.begin();
     const std::scoped_lock lock(mutex_);
     ++count_;
-    best_boxes_ += best_box;
-    if (shares.empty()) return ok_status();
-    // Every sample adds the same numbers in any order but for rounding, which no verdict hangs on.
-    entropies_ += entropy(shares);
-    mean_.resize(shares.size());
-    for (std::size_t i = 0; i < shares.size(); ++i) mean_[i] += shares[i];
-    const auto answer = std::max_element(shares.begin(), shares.end()) - shares.begin();
-    right_ += answer == right ? 1 : 0;
+    right_ += has_class && answer == static_cast<std::int64_t>(truth.values[0]) ? 1 : 0;
     return ok_status();
   }
 
   double figure() const {
     const auto count = static_cast<double>(std::max<std::int64_t>(count_, 1));
     if (task_.kind == TaskKind::kDetector) return best_boxes_ / count;
-    if (has_truth_) return right_ / count;
-    std::vector<double> mean = mean_;
-    for (double& share : mean) share /= count;
-    return std::max(0.0, entropy(mean) - entropies_ / count);
+    return has_truth_ ? right_ / count : shared_information(answers_);
   }
 
  private:
+  static Result<std::vector<double>> answer_of(const cpu::Interpreter& interpreter) {
+    REEF_ASSIGN_OR_RETURN(const TensorValues output, tensor_values(interpreter.output(0)));
+    REEF_REQUIRE(!output.values.empty(), "the output is empty");
+    return probabilities(output.values);
+  }
+
+  Status add_boxes(const cpu::Interpreter& interpreter) {
+    std::vector<TensorValues> outputs;
+    for (int i = 0; i < interpreter.output_count(); ++i) {
+      REEF_ASSIGN_OR_RETURN(outputs.emplace_back(), tensor_values(interpreter.output(i)));
+    }
+    REEF_ASSIGN_OR_RETURN(const auto boxes, decode_detections(outputs, detector_));
+    const std::scoped_lock lock(mutex_);
+    ++count_;
+    best_boxes_ += boxes.empty() ? 0 : std::min(1.0, boxes.front().score);
+    return ok_status();
+  }
+
   const Task& task_;
   const bool has_truth_;
   DetectorOptions detector_;
   std::mutex mutex_;
   std::int64_t count_ = 0;
-  double best_boxes_ = 0, entropies_ = 0, right_ = 0;
-  std::vector<double> mean_;
+  double best_boxes_ = 0, right_ = 0;
+  std::vector<Views> answers_;
 };
 
 Result<double> figure_of(const std::shared_ptr<const ir::Model>& model, const data::DatasetOptions& options,
@@ -118,19 +185,19 @@ Result<double> figure_of(const std::shared_ptr<const ir::Model>& model, const da
 }  // namespace
 
 Result<PreprocessProbe> probe_preprocess(const std::shared_ptr<const ir::Model>& model, data::DatasetOptions options,
-                                         const RunnerOptions& run) {
+                                         std::int64_t most_samples, const RunnerOptions& run) {
   PreprocessProbe probe;
   const Task task = task_of(*model);
   const bool is_detector = task.kind == TaskKind::kDetector;
   if (!is_detector && task.kind != TaskKind::kClassifier) return probe;
-  options.limit = options.limit > 0 ? std::min(options.limit, kSamples) : kSamples;
+  options.limit = options.limit > 0 ? std::min(options.limit, most_samples) : most_samples;
   if (!options.shuffle_seed) options.shuffle_seed = 1;  // names often go by class
   REEF_ASSIGN_OR_RETURN(const auto dataset, data::Dataset::open(options, *model));
   if (!dataset->holds_pictures()) return probe;
   const bool has_truth = !is_detector && dataset->has_truth();
   probe.measure = is_detector ? "mean score of the best box"
                   : has_truth ? "share of right answers"
-                              : "information in the answers, in nats,";
+                              : "information shared by the answers to two views of each picture, in nats:";
   REEF_ASSIGN_OR_RETURN(probe.chosen, figure_of(model, options, task, has_truth, run));
   const auto try_preset = [&](const char* name) -> Status {
     options.preprocess = name;
@@ -147,7 +214,10 @@ Result<PreprocessProbe> probe_preprocess(const std::shared_ptr<const ir::Model>&
                    [](const ProbedPreset& a, const ProbedPreset& b) { return a.figure > b.figure; });
   const double least = is_detector ? kLeastScore : has_truth ? kLeastShare : kLeastNats;
   const ProbedPreset& best = probe.presets.front();
-  if (best.figure > kClearly * probe.chosen && best.figure > probe.chosen + least) probe.better = best.name;
+  const bool may_be_wrong = !is_detector || probe.chosen < kSeesSomething;
+  if (may_be_wrong && best.figure > kClearly * probe.chosen && best.figure > probe.chosen + least) {
+    probe.better = best.name;
+  }
   return probe;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which preprocessing was a model trained with? The usual ones are tried on a few samples.
 //
-// With labels: the share of right answers. Without: how much a classifier's answers say about the pictures (the entropy
-// of the mean answer less the mean entropy of answers): numbers of the wrong size make a network sure of one class
-// whatever it is shown, or unsure of all. Of a detector, which has no such figure, the mean score of the best box of
-// each picture. A hint and no proof; the caller says so.
+// With labels, the measure is the share of right answers. Without labels, a classifier is asked twice about each
+// picture, the second time mirrored and with less contrast; the measure is the information that the two answers share.
+// (How sure the answers are is no measure: numbers that are too large make a network sure of anything.) For a detector,
+// the measure is the mean score of the best box of each picture. The result is a hint and no proof; the caller says so.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,9 @@ struct PreprocessProbe {
   std::string better;
 };
 
-// `options` name pictures. Nothing to compare (no classifier or detector, no pictures): an empty list.
+// `options` name pictures, of which at most `most_samples` are used. Where there is nothing to compare (no classifier
+// or detector, no pictures) the list is empty.
 Result<PreprocessProbe> probe_preprocess(const std::shared_ptr<const ir::Model>& model, data::DatasetOptions options,
-                                         const RunnerOptions& run);
+                                         std::int64_t most_samples, const RunnerOptions& run);
 
 }  // namespace reef::evaluate

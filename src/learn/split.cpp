@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Taking a model apart at its embedding, and putting the parts together.
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "formats/darwinn/reader.h"
 #include "ir/compact.h"
 #include "ir/excerpt.h"
 #include "ir/verify.h"
@@ -51,14 +53,37 @@ Status check_seam(const ir::Tensor& from, const ir::Tensor& to) {
   return ok_status();
 }
 
+// The output of `extractor` that each input of `head` reads, by tensor number: the one of the same name, or, where
+// names differ, the one in the same place.
+Result<std::map<std::int32_t, std::int32_t>> seams(const ir::Subgraph& extractor, const ir::Subgraph& head) {
+  std::map<std::int32_t, std::int32_t> found;
+  for (std::size_t i = 0; i < head.inputs.size(); ++i) {
+    const ir::Tensor& input = head.tensors[at(head.inputs[i])];
+    auto output = std::find_if(extractor.outputs.begin(), extractor.outputs.end(),
+                               [&](std::int32_t t) { return extractor.tensors[at(t)].name == input.name; });
+    if (output == extractor.outputs.end()) {
+      REEF_REQUIRE(
+          head.inputs.size() == extractor.outputs.size(),
+          "no output of the first model is named '{}', which the second one reads, and the first has {} outputs "
+          "for {} inputs",
+          input.name, extractor.outputs.size(), head.inputs.size());
+      output = extractor.outputs.begin() + static_cast<std::ptrdiff_t>(i);
+    }
+    REEF_RETURN_IF_ERROR(check_seam(extractor.tensors[at(*output)], input));
+    found[head.inputs[i]] = *output;
+  }
+  return found;
+}
+
 // Numbers of the head's tensors in the joined graph.
-std::vector<std::int32_t> take_tensors(const ir::Model& head, ir::Model& result) {
+std::vector<std::int32_t> take_tensors(const ir::Model& head, const std::map<std::int32_t, std::int32_t>& seams,
+                                       ir::Model& result) {
   const ir::Subgraph& from = head.subgraphs[0];
   ir::Subgraph& to = result.subgraphs[0];
   std::vector<std::int32_t> numbers;
   for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-    if (static_cast<std::int32_t>(i) == from.inputs[0]) {
-      numbers.push_back(to.outputs[0]);
+    if (const auto seam = seams.find(static_cast<std::int32_t>(i)); seam != seams.end()) {
+      numbers.push_back(seam->second);
       continue;
     }
     ir::Tensor tensor = from.tensors[i];
@@ -71,6 +96,12 @@ std::vector<std::int32_t> take_tensors(const ir::Model& head, ir::Model& result)
     to.tensors.push_back(std::move(tensor));
   }
   return numbers;
+}
+
+bool is_compiled(const ir::Model& model) {
+  const auto& operators = model.subgraphs[0].operators;
+  return std::any_of(operators.begin(), operators.end(),
+                     [](const ir::Operator& op) { return darwinn::is_edge_tpu_op(op); });
 }
 
 void point_signatures_at(ir::Model& model, std::int32_t output, const std::string& name) {
@@ -126,16 +157,19 @@ Result<SplitModel> split(const ir::Model& model, const Head& head) {
 }
 
 Result<ir::Model> join(const ir::Model& extractor, const ir::Model& head) {
-  REEF_REQUIRE(!extractor.subgraphs.empty() && extractor.subgraphs[0].outputs.size() == 1,
-               "an extractor must have one output");
-  REEF_REQUIRE(head.subgraphs.size() == 1 && head.subgraphs[0].inputs.size() == 1,
-               "a head must be one graph with one input");
+  REEF_REQUIRE(!extractor.subgraphs.empty() && !extractor.subgraphs[0].outputs.empty(),
+               "the first model has no outputs");
+  REEF_REQUIRE(head.subgraphs.size() == 1 && !head.subgraphs[0].inputs.empty(),
+               "the second model must be one graph with inputs");
+  REEF_REQUIRE(!is_compiled(extractor) || !is_compiled(head),
+               "both models are compiled: on one chip the parameters of one could overwrite the other's. Join them "
+               "first and compile the whole");
   const ir::Subgraph& from = head.subgraphs[0];
   ir::Model result = extractor;
   ir::Subgraph& to = result.subgraphs[0];
-  REEF_RETURN_IF_ERROR(check_seam(to.tensors[at(to.outputs[0])], from.tensors[at(from.inputs[0])]));
+  REEF_ASSIGN_OR_RETURN(const auto joints, seams(to, from));
   if (result.buffers.empty()) result.buffers.resize(1);
-  const std::vector<std::int32_t> numbers = take_tensors(head, result);
+  const std::vector<std::int32_t> numbers = take_tensors(head, joints, result);
   const auto renumber = [&](std::vector<std::int32_t>& tensors) {
     for (std::int32_t& tensor : tensors) tensor = tensor < 0 ? tensor : numbers[at(tensor)];
   };

@@ -8,11 +8,13 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "formats/image/exif.h"
 #include "formats/image/webp.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STBI_NO_STDIO
 #define STBI_MAX_DIMENSIONS 65536
+#include <fmt/format.h>
 #include <stb_image.h>
 
 namespace reef::image {
@@ -25,6 +27,30 @@ Status check_size(std::int64_t width, std::int64_t height) {
   REEF_REQUIRE(width * height <= kMaxPixels, "a picture of {} x {} pixels is too large; the most is {} megapixels",
                width, height, kMaxPixels >> 20);
   return ok_status();
+}
+
+// Says what a file is that stb_image does not know, and what to do about it.
+std::string describe_unknown(const Bytes& file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  const auto in_another_format = [](const char* name) {
+    return fmt::format("this is {}, which Reef does not read; save it as JPEG or PNG", name);
+  };
+  if (text.empty()) return "the file is empty";
+  if (text.size() > 12 && text.substr(4, 4) == "ftyp") {
+    const std::string_view brand = text.substr(8, 4);
+    if (brand == "avif" || brand == "avis") return in_another_format("an AVIF picture");
+    if (brand.starts_with("he") || brand == "mif1" || brand == "msf1") return in_another_format("a HEIC picture");
+    return in_another_format("a video");
+  }
+  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4))) {
+    return in_another_format("a TIFF or raw picture");
+  }
+  if (text.starts_with("%PDF")) return in_another_format("a PDF document");
+  const bool is_text =
+      std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(text.size(), 512)),
+                  [](unsigned char c) { return c >= ' ' || c == '\n' || c == '\r' || c == '\t'; });
+  return is_text ? "this is a text, not a picture"
+                 : "this is not a picture that can be read (JPEG, PNG, BMP, GIF, WebP)";
 }
 
 // Contribution of source samples [first, first + weights.size()) to one output sample; weights sum to 1.
@@ -87,8 +113,8 @@ Result<Image> decode(const Bytes& file, int channels) {
   Image image;
   int file_channels = 0;
   const int size = static_cast<int>(file.size());
-  REEF_REQUIRE(stbi_info_from_memory(file.data(), size, &image.width, &image.height, &file_channels) != 0,
-               "this is not a picture that can be read (JPEG, PNG, BMP...): {}", stbi_failure_reason());
+  REEF_REQUIRE(stbi_info_from_memory(file.data(), size, &image.width, &image.height, &file_channels) != 0, "{}",
+               describe_unknown(file));
   REEF_RETURN_IF_ERROR(check_size(image.width, image.height));
   const std::unique_ptr<stbi_uc, void (*)(void*)> samples(
       stbi_load_from_memory(file.data(), size, &image.width, &image.height, &file_channels, channels), stbi_image_free);
@@ -97,7 +123,7 @@ Result<Image> decode(const Bytes& file, int channels) {
   const auto count = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) *
                      static_cast<std::size_t>(channels);
   image.samples.assign(samples.get(), samples.get() + count);
-  return image;
+  return upright(std::move(image), orientation_of(file.span()));
 }
 
 Result<Image> load(const std::string& path, int channels) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures: decode (JPEG, PNG, BMP, and what else stb_image reads; WebP by libwebp where that is installed), resize,
-// write as PNG.
+// write as PNG. JPEGs are turned upright as their Exif data says; of animations the first frame is taken.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/image/image.h"
 
+#include "formats/image/exif.h"
+
 #include <gtest/gtest.h>
 
 namespace reef::image {
@@ -23,6 +25,63 @@ TEST(Image, DecodesBmpTopRowFirst) {
   EXPECT_EQ(image->width, 2);
   EXPECT_EQ(image->height, 2);
   EXPECT_EQ(image->samples, (std::vector<std::uint8_t>{255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255}));
+}
+
+// Expected values from Pillow's ImageOps.exif_transpose.
+TEST(Image, IsTurnedUpright) {
+  const std::vector<std::vector<std::uint8_t>> wanted = {{1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1},
+                                                         {4, 5, 6, 1, 2, 3}, {1, 4, 2, 5, 3, 6}, {4, 1, 5, 2, 6, 3},
+                                                         {6, 3, 5, 2, 4, 1}, {3, 6, 2, 5, 1, 4}};
+  const Image stored = {3, 2, 1, {1, 2, 3, 4, 5, 6}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const Image turned = upright(stored, orientation);
+    EXPECT_EQ(turned.samples, wanted[static_cast<std::size_t>(orientation - 1)]) << orientation;
+    EXPECT_EQ(turned.width, orientation < 5 ? 3 : 2);
+    EXPECT_EQ(turned.height, orientation < 5 ? 2 : 3);
+  }
+}
+
+// The beginning of a JPEG with the orientation 6, written by Pillow.
+TEST(Image, OrientationIsReadFromExif) {
+  std::vector<std::uint8_t> file = {0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10, 'J',  'F',  'I',  'F',  0x00, 0x01,
+                                    0x01, 0x00, 0x00, 0x01, 0x00, 0x01, 0x00, 0x00, 0xff, 0xe1, 0x00, 0x22,
+                                    'E',  'x',  'i',  'f',  0x00, 0x00, 'M',  'M',  0x00, 0x2a, 0x00, 0x00,
+                                    0x00, 0x08, 0x00, 0x01, 0x01, 0x12, 0x00, 0x03, 0x00, 0x00, 0x00, 0x01,
+                                    0x00, 0x06, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xdb, 0x00, 0x04};
+  EXPECT_EQ(orientation_of(file), 6);
+  // No number of bytes and no byte may lead outside of the file.
+  for (std::size_t size = 0; size <= file.size(); ++size) {
+    const std::vector<std::uint8_t> cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_TRUE(orientation_of(cut) == 1 || orientation_of(cut) == 6);
+  }
+  for (std::uint8_t& byte : file) {
+    const std::uint8_t kept = byte;
+    for (const int other : {0x00, 0x7f, 0xff}) {
+      byte = static_cast<std::uint8_t>(other);
+      const int orientation = orientation_of(file);
+      EXPECT_TRUE(orientation >= 1 && orientation <= 8);
+    }
+    byte = kept;
+  }
+}
+
+TEST(Image, FilesThatAreNoPicturesAreNamed) {
+  const auto refusal = [](std::string_view text) {
+    return decode(Bytes(std::vector<std::uint8_t>(text.begin(), text.end())), 3).status().message();
+  };
+  EXPECT_EQ(refusal(""), "the file is empty");
+  EXPECT_EQ(refusal("just a text"), "this is a text, not a picture");
+  EXPECT_NE(refusal(std::string_view("\0\0\0\x18"
+                                     "ftypheic\0\0\0\0",
+                                     16))
+                .find("HEIC"),
+            std::string::npos);
+  EXPECT_NE(refusal(std::string_view("\0\0\0\x18"
+                                     "ftypavif\0\0\0\0",
+                                     16))
+                .find("AVIF"),
+            std::string::npos);
+  EXPECT_NE(refusal(std::string_view("II*\0\x08\0\0\0\0\0\0\0\0", 13)).find("TIFF"), std::string::npos);
 }
 
 TEST(Image, DamagedFilesAreRefusedAtEveryLength) {

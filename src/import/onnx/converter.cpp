@@ -144,8 +144,10 @@ Status NodeContext::require_inputs(int count) const {
     if (!b.is_shape_known(in(i))) {
       conversion_.met_open_size = true;
       return unsupported(
-          "the size of input {} '{}' is known only when the model runs; export the model with fixed sizes", i,
-          node_.inputs[static_cast<std::size_t>(i)]);
+          "the size of input {} '{}' is known only when the model runs; export the model with fixed sizes, and a "
+          "detector "
+          "without the part that selects its boxes",
+          i, node_.inputs[static_cast<std::size_t>(i)]);
     }
   }
   return ok_status();
