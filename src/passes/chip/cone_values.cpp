@@ -48,10 +48,7 @@ std::optional<float> real_number(const ir::Tensor& tensor, std::span<const std::
 // The cone's operators on float32 tensors of 256 elements; quantized constants become the real numbers they stand for.
 class FloatTwin {
  public:
-  explicit FloatTwin(const ChipGraph& edit) : edit_(edit) {
-    model_.buffers.resize(1);
-    model_.subgraphs.resize(1);
-  }
+  explicit FloatTwin(const ChipGraph& edit) : edit_(edit) {}
 
   bool build(const Cone& cone) {
     const std::int32_t x = add_tensor(edit_.tensor(cone.x));
@@ -99,26 +96,35 @@ class FloatTwin {
       if (!number) return {};
       one = bytes_of({&*number, 1});
     }
-    const std::int32_t twin = add_tensor(constant);
-    graph().tensors[static_cast<std::size_t>(twin)].shape = {1, 1, 1, 1};
-    graph().tensors[static_cast<std::size_t>(twin)].buffer = static_cast<std::int32_t>(model_.buffers.size());
-    model_.buffers.push_back({Bytes(std::move(one)), false, false});
+    ir::Tensor plain = without_scales(std::move(constant));
+    plain.shape = {1, 1, 1, 1};
+    const std::int32_t twin = editor_.add_constant(std::move(plain), std::move(one));
     return twin;
   }
 
-  std::int32_t add_tensor(ir::Tensor tensor) {
+  static ir::Tensor without_scales(ir::Tensor tensor) {
     if (tensor.quantization.is_quantized()) tensor.type = ir::DataType::kFloat32;
     tensor.quantization = {};
     tensor.has_quantization = false;
-    tensor.shape = kAllValues;
     tensor.shape_signature.clear();
     tensor.buffer = 0;
-    graph().tensors.push_back(std::move(tensor));
-    return static_cast<std::int32_t>(graph().tensors.size()) - 1;
+    return tensor;
+  }
+  std::int32_t add_tensor(ir::Tensor tensor) {
+    tensor = without_scales(std::move(tensor));
+    tensor.shape = kAllValues;
+    return editor_.add_tensor(std::move(tensor));
+  }
+  static ir::Model empty_model() {
+    ir::Model model;
+    model.buffers.resize(1);
+    model.subgraphs.resize(1);
+    return model;
   }
 
   const ChipGraph& edit_;
-  ir::Model model_;
+  ir::Model model_ = empty_model();
+  Graph editor_{model_};
   std::map<std::int32_t, std::int32_t> twins_;  // of the graph's tensors
 };
 
