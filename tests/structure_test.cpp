@@ -97,7 +97,6 @@ TEST(Structure, GraphsAreEditedInOnePlace) {
       {"src/graph/graph.cpp", "the editor"},
       {"src/graph/appender.cpp", "adds operators at the end"},
       {"src/import/onnx/graph_builder.cpp", "builds a model from nothing, with shapes and constants computed"},
-      {"src/passes/chip/cone_values.cpp", "builds the float twin of some operators from nothing"},
       {"src/passes/chip/unary_function.cpp", "copies operators into a miniature of 256 values"},
       {"src/quantize/fold_quantization.cpp", "gives a layer a float copy of its weights"},
       {"src/quantize/weights_only.cpp", "gives a layer a smaller copy of its weights"},
