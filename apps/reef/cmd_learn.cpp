@@ -263,8 +263,7 @@ Status join_files(JoinArguments arguments) {
 
 void add_join(Command& parent, Action& action) {
   auto arguments = std::make_shared<JoinArguments>();
-  Command command = parent.add_subcommand(
-      "join", "Put an extractor, compiled or not, and a head together");
+  Command command = parent.add_subcommand("join", "Put an extractor, compiled or not, and a head together");
   command.add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding, or other results")
       .required();
   command.add_option("head", arguments->head, "A .tflite file that takes them").required();

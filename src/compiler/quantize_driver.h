@@ -36,8 +36,8 @@ struct QuantizeOutcome {
   std::string report_page;                         // what request.report gets; empty: no report was asked for
   std::int64_t model_bytes = 0, output_bytes = 0;  // of the files
   std::string data;                                // what the samples are, in words
-  std::string preprocess;       // text form, as stored in the result; empty: samples are not pictures
-  std::string preprocess_from;  // where it comes from, in words
+  std::string preprocess;            // text form, as stored in the result; empty: samples are not pictures
+  std::string preprocess_from;       // where it comes from, in words
   bool preprocess_is_guess = false;  // nobody named it, and the model stores none
   // The preset that does clearly better on the samples, and by what figures; empty if none does. If
   // `preprocess_is_guess`, it was taken; otherwise the user is told about it.

@@ -47,9 +47,9 @@ Result<SplitModel> split(const ir::Model& model, const Head& head);
 // The extractor alone.
 Result<ir::Model> extractor_of(const ir::Model& model, const Head& head);
 
-// `head` continues where `extractor` ends: each of its inputs becomes the extractor's output of the same name, or, where
-// names differ, the one in the same place. Type, shape and quantization must be the same. Edge TPU custom ops of the extractor are taken over byte for byte. Descriptions
-// and metadata of the head win.
+// `head` continues where `extractor` ends: each of its inputs becomes the extractor's output of the same name, or,
+// where names differ, the one in the same place. Type, shape and quantization must be the same. Edge TPU custom ops of
+// the extractor are taken over byte for byte. Descriptions and metadata of the head win.
 Result<ir::Model> join(const ir::Model& extractor, const ir::Model& head);
 
 }  // namespace reef::learn
