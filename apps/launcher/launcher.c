@@ -39,8 +39,8 @@ int main(int argc, char** argv) {
   void* const library = open_library(here);
   if (library == NULL) {
     const char* const reason = dlerror();
-    fprintf(stderr, "reef: %s is nowhere near %s%s%s: install Reef whole\n", REEF_LIBRARY_NAME, here,
-            reason ? ", or cannot be loaded: " : "", reason ? reason : "");
+    fprintf(stderr, "reef: cannot start: %s was not found from %s%s%s. Install the package again, with all its files\n",
+            REEF_LIBRARY_NAME, here, reason ? ", or could not be loaded: " : "", reason ? reason : "");
     return 1;
   }
   const char* (*version)(void) = NULL;
@@ -48,8 +48,8 @@ int main(int argc, char** argv) {
   int (*program)(int, char**) = NULL;
   *(void**)&program = dlsym(library, "reef_program");
   if (version == NULL || program == NULL || strcmp(version(), REEF_VERSION) != 0) {
-    fprintf(stderr, "reef: this is version %s, and %s is another: install both of one version\n", REEF_VERSION,
-            REEF_LIBRARY_NAME);
+    fprintf(stderr, "reef: cannot start: this command has version %s, %s another. Install both from one release\n",
+            REEF_VERSION, REEF_LIBRARY_NAME);
     return 1;
   }
   return program(argc, argv);

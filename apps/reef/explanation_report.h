@@ -9,7 +9,7 @@
 
 namespace reef::app {
 
-// What passes did to the model that became this file, before and behind quantization.
+// The record of passes that changed the model of this file, before and after quantization.
 passes::PassLog log_of(const compiler::CompiledFile& file, const compiler::PipelineResult& result);
 
 Status print_explanation(const compiler::CompiledFile& file, const compiler::PipelineResult& result);

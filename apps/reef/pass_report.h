@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes did to a model, for people: --explain, --dump and --stop-after of reef convert, quantize and compile.
+// Reports on passes for people: --explain, --dump and --stop-after of reef convert, quantize and compile.
 #pragma once
 
 #include <string>

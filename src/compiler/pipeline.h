@@ -46,7 +46,7 @@ struct PipelineResult {
   std::vector<QuantizedModel> quantized;
   CompileResult compiled;  // its refusals, if any, are why nothing was written
 
-  // What the float passes did to a compiled file's model; null: it was quantized when it came.
+  // The record of the float passes on a compiled file's model; null if the model was given quantized.
   const passes::PassLog* float_log(const CompiledFile& file) const;
   // False: an output of a quantized model was measured to be of no use.
   bool is_usable() const;

@@ -9,7 +9,7 @@ LiteRT. The interpreter that has ultralytics is $REEF_PYTHON, or the one that ru
 
 Usage: run_ultralytics.py BUILD_FOLDER SOURCE_FOLDER [PART...]         exit code 77: there is no ultralytics
 Parts: exports, frigate, edgetpu; these run unless some are named. Only if named: families, or the names of some (yolov8n yolo11n-pose).
-An untrained segmenter finds no boxes, so that yolov8n-seg fails there although its outputs are right.
+yolov8n-seg fails there: it finds no boxes although its outputs are as close as those of LiteRT. Why is not known; missing training may be the cause.
 """
 
 import json

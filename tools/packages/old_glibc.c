@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What objects compiled on a newer system ask for and glibc 2.28 lacks. Linked into every portable program and library, visible in it
- * alone. tools/packages/check_portable.py tells when something is missing here.
+ * Functions that objects compiled on a newer system ask for and glibc 2.28 lacks. Every portable program and library links them and
+ * hides them from others. tools/packages/check_portable.py tells when something is missing here.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

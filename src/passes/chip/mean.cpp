@@ -50,7 +50,7 @@ std::vector<std::int64_t> reduced_axes(const ChipGraph& edit, const ir::Operator
   return axes;
 }
 
-// What a MEAN takes means of, as an image: `axes` are its rows, its columns, or both.
+// The input of a MEAN as an image: `axes` are its rows, its columns, or both.
 struct Area {
   ir::Shape shape;
   std::vector<std::int64_t> axes;

@@ -80,7 +80,7 @@ void merge(ir::Shape& shape, int axis) {
 
 void merge(Operands& operands, int axis) {
   const auto side = static_cast<std::ptrdiff_t>(axis);
-  // Of an axis of size 1 it does not matter whether it is reduced.
+  // An axis of size 1 may count as reduced or as kept.
   const bool is_reduced = operands.full[axis] == 1 ? operands.is_reduced[static_cast<std::size_t>(axis) + 1]
                                                    : operands.is_reduced[static_cast<std::size_t>(axis)];
   merge(operands.full, axis);
