@@ -40,6 +40,12 @@ struct FlowSample {
   std::optional<Truth> truth;
 };
 
+// A store that gives a sample and what is right for it at once, where both cost one piece of work.
+class SampleGiver : public SampleStore {
+ public:
+  virtual Result<FlowSample> give(std::int64_t number) const = 0;
+};
+
 struct Batch {
   numpy::Array samples;  // uint8 [n, height, width, channels] for pictures, else [n, ...] of the array's type
   std::vector<std::int64_t> numbers;  // of the samples in the store
@@ -66,9 +72,11 @@ class FlowRun {
   // The next batch in order; nothing: the epoch is over. After an error, which names the sample, there are no more.
   virtual Result<std::optional<Batch>> next() = 0;
   virtual std::vector<StageCounters> counters() const = 0;
-  // How often a thread went to sleep although a stage had work and room: 0, or the promise above is broken.
-  virtual std::int64_t idle_with_work() const = 0;
+  // Seconds, measured, during which a thread slept although a stage had work and room: waking it takes so long.
+  virtual double idle_with_work() const = 0;
 };
+
+struct FlowPlan;  // flow_plan.h
 
 class Flow {
  public:
@@ -95,14 +103,14 @@ class Flow {
   Flow& ahead(std::int64_t samples);         // default: 4 batches, at least 2 samples for each thread
   Flow& variation_seed(std::uint64_t seed);  // default: 0
 
-  std::int64_t size() const;                                  // samples of an epoch
+  std::int64_t size() const;  // samples of an epoch
+  const SampleStore& store() const;
   std::vector<std::int64_t> order(std::int64_t epoch) const;  // numbers in the store
   // Fails where steps do not fit together. Runs may overlap; they share the cache.
   Result<std::unique_ptr<FlowRun>> start(std::int64_t epoch) const;
 
  private:
-  struct Plan;
-  std::shared_ptr<Plan> plan_;
+  std::shared_ptr<FlowPlan> plan_;
 };
 
 }  // namespace reef::data
