@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "data/shard_files.h"
 #include "formats/tar/test_tars.h"
 
 namespace reef::testing {
@@ -29,7 +30,7 @@ class DataOnCommandLine : public CommandLine {
   std::vector<std::string> write_shards() const {
     std::vector<fs::path> pictures;
     for (const auto& entry : fs::directory_iterator(kModels + "images")) {
-      if (entry.path().extension() == ".jpg") pictures.push_back(entry.path());
+      if (data::is_picture_name(entry.path().string())) pictures.push_back(entry.path());
     }
     std::sort(pictures.begin(), pictures.end());
     std::vector<std::string> shards;
@@ -37,7 +38,7 @@ class DataOnCommandLine : public CommandLine {
     for (std::size_t i = 0; i < pictures.size(); ++i) {
       const Bytes bytes = *read_file(pictures[i].string(), 1 << 24);
       const std::string stem = pictures[i].stem().string();
-      files.push_back({stem + ".jpg", {bytes.data(), bytes.data() + bytes.size()}});
+      files.push_back({stem + pictures[i].extension().string(), {bytes.data(), bytes.data() + bytes.size()}});
       files.push_back({stem + ".cls", stem.substr(0, stem.rfind('_'))});
       if (files.size() < 8 && i + 1 < pictures.size()) continue;
       shards.push_back((folder_ / fmt::format("s-{:03}.tar", shards.size())).string());

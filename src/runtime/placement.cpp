@@ -113,8 +113,8 @@ Result<Placement> find_placement(std::string_view word, const driver::SessionSet
 Result<Placement> find_placements(std::string_view word, int count, const driver::SessionSettings& settings) {
   REEF_REQUIRE(count >= 1 && count <= kMostDevices, "--devices {}: 1 to {} devices work together", count, kMostDevices);
   REEF_RETURN_IF_ERROR(check_placement(word));
-  REEF_REQUIRE(word != kCpu, "--devices means Edge TPUs: leave out --device cpu");
   if (count == 1) return find_placement(word, settings);
+  REEF_REQUIRE(word != kCpu, "--devices means Edge TPUs: leave out --device cpu");
   REEF_REQUIRE(word.find_first_of(":/") == std::string_view::npos,
                "'{}' is one device, but --devices {} wants several: give usb, pci, virtual or auto", word, count);
   DeviceList list;

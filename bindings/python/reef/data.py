@@ -360,7 +360,7 @@ def _set(sample, value: Any) -> None:
 
 
 def _set_label(sample, label: Any) -> None:
-    values = np.ascontiguousarray(label, dtype=np.float64)
+    values = np.array(label, dtype=np.float64, order="C")
     shape = np.array(values.shape, dtype=np.int64)
     check(lib.reef_sample_set_truth(sample, values.ctypes.data_as(ctypes.POINTER(c_double)),
                                     shape.ctypes.data_as(ctypes.POINTER(c_int64)), values.ndim))

@@ -222,7 +222,7 @@ class DataTest(unittest.TestCase):
             return str(caught.exception)
 
         path = self.write_tar()
-        content = open(path, "rb").read()
+        content = pathlib.Path(path).read_bytes()
         cut = self.root / "cut.tar"
         cut.write_bytes(content[:700])
         self.assertIn("it is cut off", refusal(cut))
