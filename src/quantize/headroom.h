@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room in the ranges of results that grow without limit near the end of their operand's range.
+// Ranges of the numbers by which normalizations shift and scale whole tokens.
 //
-// 1/sqrt(x) is the one that networks are full of: normalizations multiply by one over the deviation. A token, or a whole
-// picture in front of a classifier, that is flatter than everything in the samples has a larger factor than any that
-// was seen. If the range ends there, every value of that token comes out too small, by the ratio of the two factors,
-// which no other operator makes up for; a factor that is rounded a little more coarsely costs next to nothing.
+// Other tensors have thousands of values in every sample, and one beyond their range is one error among them. The mean
+// and the deviation of a token are one number each, in front of a classifier even one for a whole picture, and a
+// handful of samples does not show how far they go. One that is cut off shifts or scales all channels, and nothing
+// behind it makes up for that; rounded a little more coarsely it costs next to nothing. So ranges go further than what
+// was seen:
+//
+//   1/sqrt(variance), which grows without limit where a token is flatter than all samples;
+//   the mean, which may have either sign;
+//
+// and not as far as what was seen where the operand is too small for 8 bits: 1/x and 1/sqrt(x) of a number that is
+// rounded to 0 may be anything.
 #pragma once
 
 #include <vector>
@@ -15,7 +22,8 @@
 
 namespace reef::quantize {
 
-// Widens the ranges of the first subgraph's RSQRTs.
+// Changes the ranges of results of the first subgraph: of RSQRT, of a constant divided by a tensor, and of a MEAN that
+// is subtracted from what it is the mean of.
 void leave_headroom(const ir::Model& model, const Calibration& calibration, std::vector<Range>& ranges);
 
 }  // namespace reef::quantize

@@ -119,7 +119,7 @@ void State::refresh(const QuantizeOptions& options) {
     if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
     plan.ranges[t] = known->second;
   }
-  leave_headroom(*model, *calibration, plan.ranges);
+  if (options.mode == Mode::kInt8) leave_headroom(*model, *calibration, plan.ranges);
 }
 
 void State::set_calibration(std::shared_ptr<const Calibration> observed) {
