@@ -53,8 +53,10 @@ struct Operands {
 TEST(FloatPanels, EqualTheReferenceOnRandomConvolutions) {
   for_each_supported_target([](SimdTarget target) {
     std::mt19937 random(7);
-    for (int trial = 0; trial < kTrials; ++trial) {
-      const ConvShape s = random_conv(random);
+    const std::vector<ConvShape> grouped = grouped_convs();
+    const int chosen = static_cast<int>(grouped.size());
+    for (int trial = 0; trial < chosen + kTrials; ++trial) {
+      const ConvShape s = trial < chosen ? grouped[static_cast<std::size_t>(trial)] : random_conv(random);
       const Operands at(random, s, s.output_channels * s.depth());
       PackedColumns columns(s.groups, s.group_outputs(), s.depth());
       FloatPanels panels(s.groups, s.group_outputs(), s.depth(), lanes_in_turn(target, trial));
