@@ -38,7 +38,15 @@ bool is_too_large(const TensorStatistics& seen) {
 }
 
 // Why an operator has no integer form for the values that were observed, or nothing.
-std::string problem_of_values(const ir::Operator& op, const Calibration& calibration) {
+std::string problem_of_values(const ir::Operator& op, const OpRule& rule, const Calibration& calibration,
+                              const QuantizeOptions& options) {
+  if (rule.kind == RuleKind::kUnit && options.mode == Mode::kInt8 && !options.full_integer) {
+    const TensorStatistics& result = calibration.tensors[static_cast<std::size_t>(op.outputs[0])];
+    if (result.seen() && ends_above(rule.unit8, result.min)) {
+      return fmt::format("its results go down to {:.3g}, and those of TFLite's 8-bit kernel end at {:g}", result.min,
+                         lowest(rule.unit8));
+    }
+  }
   if (op.type == "DIV") {
     const TensorStatistics& divisor = calibration.tensors[static_cast<std::size_t>(op.inputs[1])];
     if (divisor.seen() && divisor.min < 0 && divisor.max > 0) {
@@ -99,7 +107,7 @@ void State::refresh(const QuantizeOptions& options) {
   for (std::size_t i = 0; i < plan.decisions.size(); ++i) {
     if (plan.decisions[i].treatment != Treatment::kInteger) continue;
     const ir::Operator& op = model->subgraphs[0].operators[i];
-    std::string problem = problem_of_values(op, *calibration);
+    std::string problem = problem_of_values(op, *plan.decisions[i].rule, *calibration, options);
     const bool may_be_float = options.keep_sensitive_float != Choice::kOff && !options.full_integer;
     if (problem.empty() && may_be_float) problem = reason_for_float(op, *calibration);
     if (!problem.empty()) plan.decisions[i] = {Treatment::kFloat, nullptr, std::move(problem)};
