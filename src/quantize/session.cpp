@@ -96,7 +96,9 @@ double doubt_of_few(std::size_t samples) { return 1 + 6 / static_cast<double>(st
 // cut off. On samples held back that costs nothing by chance: a pretrained detector lost a quarter of its boxes that
 // way.
 double doubt_of_scores(const std::vector<View>& views) {
-  const auto is_score = [](const View& view) { return view.is_read && view.read_as == ReadAs::kScores; };
+  const auto is_score = [](const View& view) {
+    return view.is_read && (view.read_as == ReadAs::kScores || view.read_as == ReadAs::kLogits);
+  };
   return std::any_of(views.begin(), views.end(), is_score) ? 2 : 1;
 }
 
