@@ -96,6 +96,10 @@ constexpr std::size_t kKeptElements = 64 << 10;  // of memory that is kept thoug
 // Whether windows are read from lines: they have no gaps but between lines.
 bool reads_lines(const ConvShape& s) { return s.groups == 1 && s.x.dilation == 1 && !s.is_pointwise(); }
 
+// Whether rows are the pixels as they lie in memory. What a row's last step reads beyond it belongs to the next one,
+// and is multiplied by 0.
+bool has_dense_rows(const ConvShape& s) { return s.groups == 1 && s.is_pointwise(); }
+
 // One call of convolve_bytes on one target.
 template <typename Work, typename RowElement, typename T>
 struct Convolution {
@@ -201,7 +205,7 @@ struct Convolution {
   }
 
   void from_rows(std::int64_t pixel_begin, std::int64_t pixel_end) const {
-    const std::int64_t stride = weights.padded_depth();
+    const std::int64_t stride = has_dense_rows(s) ? s.input_channels : weights.padded_depth();
     const std::int64_t most =
         std::min(together(stride * static_cast<std::int64_t>(sizeof(RowElement))), pixel_end - pixel_begin);
     RowElement* const rows = memory(most * stride);
