@@ -4,6 +4,7 @@
 
     bench/transformer_latency.py build/reef ZOO [--models PATTERN,...] [--exporters older,newer] [--work DIR]
                                  [--json FILE]
+    bench/transformer_latency.py build/reef ZOO --sizes
 
 ZOO has onnx/cifar_vit_tiny.onnx and onnx/text_bert_tiny.onnx, which are trained; the other networks have random weights.
 Each is exported by PyTorch's older and newer exporter, quantized (min-max ranges on 8 samples that are drawn), compiled
@@ -15,7 +16,8 @@ and verified by `reef compile --verify`, and checked by `reef audit --strict`. P
   split      what Google's compiler maps of it on the chip and the rest on the CPU, estimated
 
 over USB 3 at a desktop computer and at a Raspberry Pi 4. Nothing of this ran on silicon. Figures that --json FILE has
-already are not measured again. Needs torch, timm, ultralytics, onnx, onnxscript, ai-edge-litert and numpy.
+already are not measured again. --sizes prints another table instead: what `reef check` predicts for four layers of
+several widths and numbers of tokens. Needs torch, timm, ultralytics, onnx, onnxscript, ai-edge-litert and numpy.
 """
 import argparse
 import fnmatch
@@ -109,6 +111,34 @@ NETWORKS = {
 TRAINED = {"cifar_vit_tiny": "cifar10_eval.npz", "text_bert_tiny, 64 tokens": "text_eval.npz"}
 
 
+def encoder(layers, width, tokens):
+    """Layers alone: norms in front, heads of 64 channels, four times the width between."""
+    def build():
+        from torch import nn
+        layer = nn.TransformerEncoderLayer(width, width // 64, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True)
+        return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+    return Network(build, (1, tokens, width))
+
+
+WIDTHS, TOKENS, LAYERS = (128, 192, 256, 384, 512, 768), (32, 64, 128, 197, 256, 512, 1024), 4
+
+
+def print_sizes(reef, work):
+    """Milliseconds over USB 3, predicted; in brackets on the CPU alone, estimated."""
+    print(f"| tokens | {' | '.join(f'{width} wide' for width in WIDTHS)} |\n| ---: |{' ---: |' * len(WIDTHS)}")
+    for tokens in TOKENS:
+        row = []
+        for width in WIDTHS:
+            path = work / f"layers_{width}_{tokens}.onnx"
+            export(encoder(LAYERS, width, tokens), path, "older")
+            check = json.loads(called(reef, "check", path, "--json")[1])
+            whole = check["operators"] == check["operators_on_edgetpu"]
+            missing = "" if whole else f", {check['operators'] - check['operators_on_edgetpu']} operators not on the chip"
+            row.append(f"{check['predicted_ms']:.3g} ({check['predicted_cpu_only_ms']:.3g}){missing}")
+            path.unlink()
+        print(f"| {tokens} | {' | '.join(row)} |", flush=True)
+
+
 def export(network, path, exporter):
     import torch
     torch.manual_seed(0)
@@ -191,12 +221,15 @@ def main():
     parser.add_argument("--exporters", default="older,newer")
     parser.add_argument("--work", type=pathlib.Path, help="where exported models stay and are found again")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--sizes", action="store_true")
     arguments = parser.parse_args()
     rows = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else {}
     with tempfile.TemporaryDirectory() as temporary:
         temporary = pathlib.Path(temporary)
         kept = arguments.work or temporary
         kept.mkdir(parents=True, exist_ok=True)
+        if arguments.sizes:
+            return print_sizes(arguments.reef, temporary)
         for number, (name, exporter, source, data) in enumerate(asked(arguments)):
             key = f"{name} / {exporter}"
             if key in rows or not any(fnmatch.fnmatch(name, pattern) for pattern in arguments.models.split(",")):
