@@ -21,14 +21,13 @@ def predictions(reef, model, link, devices):
 
 
 def saturation(rows):
-    """The first number of devices that has nine tenths of the most; what is busy there."""
+    """The first number of devices that has nine tenths of the most, and what is busy there."""
     most = max(row["per_second"] for row in rows)
     first = next(row for row in rows if row["per_second"] >= 0.9 * most)
-    last = rows[-1]
-    busiest = max((last["host_share"], "host"), (last["controller_share"], "controller"), (last["chip_share"], "chips"))
-    if busiest[1] == "chips" and last["chip_share"] > 0.8:
-        return "not yet"
-    return f"{first['devices']} ({busiest[1]} {100 * busiest[0]:.0f} % busy)"
+    if first is rows[-1]:
+        return "not within these"
+    share, name = max((rows[-1]["host_share"], "the host's cores"), (rows[-1]["controller_share"], "the USB controller"))
+    return f"{first['devices']}: {name} at {100 * share:.0f} %"
 
 
 def table(reef, models, links, devices):

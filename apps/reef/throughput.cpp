@@ -136,13 +136,12 @@ void print_table(const std::vector<Prediction>& rows) {
   }
 }
 
-// What the devices wait for, where another one brings less than half of its share.
+// What the devices wait for.
 std::string limit_of(const std::vector<Prediction>& rows, const compiler::SharedHost& host) {
   const compiler::Throughput& last = rows.back().best;
   if (last.host_share > 0.9) return fmt::format("the host's {} cores", host.cores);
-  if (last.chip_share > 0.9) return "the chips: more of them do more";
   if (last.controller_share > 0.9) return "the USB controller: a second one would help";
-  return "no single thing";
+  return "the devices: more of them do more";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <random>
 
 #include "compiler/compile.h"
 #include "execute/cpu/evaluate.h"
@@ -25,6 +26,9 @@ constexpr double kUsb3Controller = 450e6;
 constexpr double kUsb2Controller = 53e6;
 constexpr int kUsualCores = 4;
 constexpr int kSamples = 2000, kWarmUp = 200;
+// The host's part of a sample takes between so much less and so much more than on average. Assumed; without it, all
+// devices would go in step for ever, and all wait for the controller at once.
+constexpr double kHostJitter = 0.2;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 bool has_edge_tpu_op(const ir::Model& model) {
@@ -136,7 +140,7 @@ class Simulation {
       : stages_(stages), link_(link), host_(host), chip_is_busy_(stages.size() * static_cast<std::size_t>(replicas)) {
     const std::size_t at_once = stages.size() + 1;
     for (int r = 0; r < replicas; ++r) {
-      for (std::size_t k = 0; k < at_once; ++k) jobs_.push_back({r, 0, Phase::kHost, false, stages[0].host_us, 0});
+      for (std::size_t k = 0; k < at_once; ++k) jobs_.push_back({r, 0, Phase::kHost, false, host_time(stages[0]), 0});
     }
   }
 
@@ -163,6 +167,11 @@ class Simulation {
   }
 
  private:
+  double host_time(const StageTime& stage) {
+    const double share = static_cast<double>(random_()) / static_cast<double>(std::mt19937::max());
+    return stage.host_us * (1 + kHostJitter * (2 * share - 1));
+  }
+
   std::size_t chip_of(const Job& job) const {
     return static_cast<std::size_t>(job.replica) * stages_.size() + job.stage;
   }
@@ -205,14 +214,18 @@ class Simulation {
   void advance(double microseconds) {
     constexpr double kDust = 1e-9;  // of rounding
     std::vector<double> rates;
-    bool is_moving = false;
+    double in = 0, out = 0;  // bytes a microsecond over the controller
+    const bool counts = std::ssize(latencies_) >= kWarmUp;
     for (const Job& job : jobs_) {
       rates.push_back(job.is_running ? rate(job) : 0);
-      is_moving = is_moving || (job.is_running && (job.phase == Phase::kIn || job.phase == Phase::kOut));
-      if (!job.is_running || std::ssize(latencies_) < kWarmUp) continue;
-      (job.phase == Phase::kHost ? host_busy_ : chip_busy_) += microseconds;
+      if (job.phase == Phase::kIn) in += rates.back();
+      if (job.phase == Phase::kOut) out += rates.back();
+      if (!counts || !job.is_running) continue;
+      if (job.phase == Phase::kHost) host_busy_ += microseconds;
+      if (job.phase == Phase::kChip) chip_busy_ += microseconds;
     }
-    if (is_moving && std::ssize(latencies_) >= kWarmUp) controller_busy_ += microseconds;
+    if (counts && host_.controller_in > 0)
+      controller_busy_ += microseconds * 1e6 * std::max(in / host_.controller_in, out / host_.controller_out);
     now_ += microseconds;
     std::vector<Job> going_on, at_end;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
@@ -260,7 +273,7 @@ class Simulation {
       job.started = now_;
     }
     job.phase = Phase::kHost;
-    job.left = stages_[job.stage].host_us;
+    job.left = host_time(stages_[job.stage]);
     job.is_running = false;
     return false;
   }
@@ -268,6 +281,7 @@ class Simulation {
   const std::vector<StageTime>& stages_;
   const chip::LinkProfile& link_;
   const SharedHost host_;
+  std::mt19937 random_{1};  // defined by the standard: the same figures on every machine
   std::vector<Job> jobs_;
   std::vector<char> chip_is_busy_;
   std::vector<double> latencies_;  // microseconds

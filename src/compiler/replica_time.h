@@ -55,8 +55,10 @@ SharedHost usual_host(const chip::LinkProfile& link);
 struct Throughput {
   int devices = 0, replicas = 0, segments = 0;
   double per_second = 0;
-  double p50_ms = 0, p90_ms = 0, p99_ms = 0;                    // from the host's call to its return
-  double host_share = 0, controller_share = 0, chip_share = 0;  // of its time that each is at work; the chips' mean
+  double p50_ms = 0, p90_ms = 0, p99_ms = 0;  // from the host's call to its return
+  // Of the time of the host's cores, of the controller's capacity in its busier direction, and of the chips' time
+  // (their mean, transfers not counted).
+  double host_share = 0, controller_share = 0, chip_share = 0;
 };
 // `replicas` copies, each with one sample more on its way than it has segments.
 Throughput simulate_replicas(const std::vector<StageTime>& stages, int replicas, const chip::LinkProfile& link,
