@@ -312,6 +312,18 @@ TEST(SimplifyPasses, ProductsWithConstantMatricesAreDenseLayers) {
   }
 }
 
+// Also where the other operand is turned, by a flag or by a TRANSPOSE (similarities to given texts, in YOLO-World).
+TEST(SimplifyPasses, ProductsOfTurnedOperandsWithConstantMatricesAreDenseLayers) {
+  for (const bool has_flag : {false, true}) {
+    Maker make;
+    const int x = make.input({2, 6, 5}), turned = has_flag ? x : make.transpose(x, {0, 2, 1});
+    const int product =
+        make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", has_flag}, {"adj_y", false}}),
+                {turned, make.numbers({1, 6, 4})}, {2, 5, 4});
+    EXPECT_EQ(operators_of(expect_same(make.finish({product}), kRounding)), "TRANSPOSE FULLY_CONNECTED");
+  }
+}
+
 TEST(SimplifyPasses, ASwapOfTheLastAxesIsAFlag) {
   Maker make;
   const int a = make.input({2, 5, 6}), b = make.input({2, 4, 6});
