@@ -28,7 +28,7 @@ import numpy as np
 from breadth import attempt, compiled, difference, in_layout_of, reef, split_like, worst_sqnr
 from pretrained_models import MODELS
 from trial import in_child
-from ways import with_signature
+from ways import matched, with_signature
 
 CALIBRATION = 48
 
@@ -200,6 +200,8 @@ def judged(reference, outputs, task):
     """(dB of the worst output, share of the task's result) of one quantizer."""
     if not isinstance(outputs, list):
         return {"db": outputs, "task": None}
+    if len(outputs[0]) == len(reference[0]):
+        outputs = [matched(r, o) for r, o in zip(reference, outputs)]
     split = split_like(reference, [o.shape for o in outputs[0]])
     result = {"db": float(worst_sqnr(split, outputs)), "task": None}
     if task is not None:

@@ -152,9 +152,10 @@ def is_float(path):
         model = onnx.load(path, load_external_data=False)
         return not any(n.op_type in ("QuantizeLinear", "DequantizeLinear") or n.op_type.startswith("QLinear") for n in model.graph.node)
     from ai_edge_litert.interpreter import Interpreter
-    details = Interpreter(model_path=str(path), num_threads=1).get_tensor_details()
-    return not any(d["dtype"] in (np.int8, np.uint8, np.int16) and len(d["quantization_parameters"]["scales"]) == 1 and d["quantization"][0]
-                   and d["shape"].size and d["shape"][0] == 1 and d["shape"].size > 2 for d in details)
+    interpreter = Interpreter(model_path=str(path), num_threads=1)
+    details = interpreter.get_tensor_details()
+    computed = {t for op in interpreter._get_ops_details() for t in op["outputs"]}
+    return not any(d["dtype"] in (np.int8, np.uint8) and d["quantization"][0] and d["index"] in computed for d in details)
 
 
 def with_signature(path, out):
