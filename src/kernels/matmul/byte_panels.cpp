@@ -157,7 +157,9 @@ struct Convolution {
                       {},
                       weights.has_lowest[static_cast<std::size_t>(p)] != 0,
                       sums + (pixel - first_pixel) * stride + p * weights.panel_columns,
-                      stride};
+                      stride,
+                      nullptr,
+                      0};
       const std::int64_t done = count == 1 ? sum_row(work, whole - p) : 0;
       if (done == 0) sum_panel(work, weights.width(p) / weights.lanes, count);
       p += std::max<std::int64_t>(done, 1);
@@ -194,7 +196,9 @@ struct Convolution {
                       weights.split(group, p),
                       weights.has_lowest[static_cast<std::size_t>(group * weights.panels() + p)] != 0,
                       nullptr,
-                      0};
+                      0,
+                      weights.few_columns(group),
+                      weights.few_line()};
       const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
       std::int64_t alike = 1;  // panels with the same zero point
       while (count == 1 && alike < whole && weights.zero_point(group, p + alike) == zero_point) ++alike;
