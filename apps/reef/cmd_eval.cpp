@@ -50,7 +50,7 @@ struct EvalArguments {
   // Evaluations in parts.
   std::string partial;             // file for what is kept of the samples
   std::string shard;               // "2/8"; empty: all samples
-  std::int64_t first = 0;          // number of the first sample of an array that is a piece of a larger one
+  std::string sample_names;        // file with a name a line, for arrays that are pieces of larger ones
   std::vector<std::string> merge;  // parts, or a text file that lists them
   bool describes = false;
   std::string cluster, keep;
@@ -137,15 +137,38 @@ void warn_about_offset(const EvalArguments& arguments, const evaluate::Evaluatio
       "numbered otherwise (--label-offset 1 for models whose class 0 is background)\n");
 }
 
+// Lines of a text file.
+Result<std::vector<std::string>> lines_of(const std::string& path) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMostBytes));
+  std::vector<std::string> lines(1);
+  for (const std::uint8_t byte : file.span()) {
+    if (byte == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += static_cast<char>(byte);
+    }
+  }
+  if (lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
 // Names of samples that all processes agree on: of pictures the file, of arrays the place in the whole array.
-std::vector<std::string> keys_of(const EvalArguments& arguments, const data::Dataset& dataset,
-                                 const std::vector<std::int64_t>& samples) {
+Result<std::vector<std::string>> keys_of(const EvalArguments& arguments, const data::Dataset& dataset,
+                                         const std::vector<std::int64_t>& samples) {
   std::error_code error;
   const bool are_files = std::filesystem::is_directory(arguments.data.dataset.path, error);
-  std::vector<std::string> keys;
+  std::vector<std::string> given, keys;
+  if (!arguments.sample_names.empty()) {
+    REEF_ASSIGN_OR_RETURN(given, lines_of(arguments.sample_names));
+    REEF_REQUIRE(std::ssize(given) == dataset.stored_samples(), "{} has {} names for {} samples",
+                 arguments.sample_names, given.size(), dataset.stored_samples());
+  }
   for (const std::int64_t sample : samples) {
-    keys.push_back(are_files ? dataset.name_of(sample)
-                             : fmt::format("{}", dataset.stored_number(sample) + arguments.first));
+    const std::int64_t stored = dataset.stored_number(sample);
+    keys.push_back(!given.empty() ? given[static_cast<std::size_t>(stored)]
+                   : are_files    ? dataset.name_of(sample)
+                                  : fmt::format("{}", stored));
   }
   return keys;
 }
@@ -185,13 +208,13 @@ Status describe_samples(const EvalArguments& arguments, const data::Dataset& dat
   if (arguments.metric == "map50") {
     REEF_ASSIGN_OR_RETURN(boxes, evaluate::settled_boxes(arguments.options.boxes, dataset));
   }
-  EvalArguments whole = arguments;
-  whole.first = 0;
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                        keys_of(arguments, dataset, data::in_order(dataset.size())));
   const data::DatasetOptions& given = arguments.data.dataset;
   print_json({{"samples", dataset.size()},
               {"stored_samples", dataset.stored_samples()},
               {"pictures_in_files", std::filesystem::is_directory(given.path, error)},
-              {"names", keys_of(whole, dataset, data::in_order(dataset.size()))},
+              {"names", names},
               {"preprocess", dataset.holds_pictures() ? data::to_string(dataset.preprocess().preprocess) : ""},
               {"boxes", boxes},
               {"truth", given.truth},
@@ -201,19 +224,9 @@ Status describe_samples(const EvalArguments& arguments, const data::Dataset& dat
 
 // Paths of the parts: those given, or those that a text file lists, beside it.
 Result<std::vector<std::string>> parts_to_merge(const std::vector<std::string>& given) {
-  constexpr std::uint64_t kMostBytes = 1 << 24;
   if (given.size() != 1 || !given[0].ends_with(".txt")) return given;
-  REEF_ASSIGN_OR_RETURN(const Bytes list, read_file(given[0], kMostBytes));
-  std::vector<std::string> paths;
-  std::string line;
-  for (const std::uint8_t byte : list.span()) {
-    if (byte != '\n') {
-      line += static_cast<char>(byte);
-      continue;
-    }
-    if (!line.empty()) paths.push_back((std::filesystem::path(given[0]).parent_path() / line).string());
-    line.clear();
-  }
+  REEF_ASSIGN_OR_RETURN(std::vector<std::string> paths, lines_of(given[0]));
+  for (std::string& path : paths) path = (std::filesystem::path(given[0]).parent_path() / path).string();
   return paths;
 }
 
@@ -221,7 +234,8 @@ Result<evaluate::Evaluation> merged(const EvalArguments& arguments, const data::
                                     evaluate::Metric& metric) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
   metric.start(dataset.size());
-  const std::vector<std::string> keys = keys_of(arguments, dataset, data::in_order(dataset.size()));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                        keys_of(arguments, dataset, data::in_order(dataset.size())));
   REEF_ASSIGN_OR_RETURN(const std::string settings, settings_of(arguments, dataset));
   evaluate::PartialMerger merger(metric, settings, keys);
   REEF_ASSIGN_OR_RETURN(const std::vector<std::string> paths, parts_to_merge(arguments.merge));
@@ -243,8 +257,8 @@ Status write_partial(const EvalArguments& arguments, const std::shared_ptr<const
   REEF_ASSIGN_OR_RETURN(const evaluate::RunnerReport report,
                         evaluate::answer_samples(model, dataset, samples, metric, run));
   REEF_ASSIGN_OR_RETURN(const std::string settings, settings_of(arguments, *dataset));
-  REEF_RETURN_IF_ERROR(
-      write_file(arguments.partial, evaluate::partial_text(metric, settings, keys_of(arguments, *dataset, samples))));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> keys, keys_of(arguments, *dataset, samples));
+  REEF_RETURN_IF_ERROR(write_file(arguments.partial, evaluate::partial_text(metric, settings, keys)));
   if (arguments.json) {
     print_json({{"partial", arguments.partial}, {"samples", samples.size()}, {"seconds", report.seconds}});
   } else {
@@ -355,8 +369,12 @@ void add_eval(Command& app, Action& action) {
                     "sample once")
         .option_text("FILE...")
         .excludes(partial);
-    command.add_option("--first", arguments->first, "The arrays are a piece of larger ones, from this sample on")
-        .check(not_negative());
+    command
+        .add_option(
+            "--sample-names", arguments->sample_names,
+            "Text file with a name a line: what the samples of these arrays are called in --partial, where they "
+            "are a piece of larger arrays (default: their places)")
+        .option_text("FILE");
     command.add_flag("--describe-samples", arguments->describes,
                      "Only print the samples' names and what was told from all of them, as JSON");
     command.add_option("--keep", arguments->keep,

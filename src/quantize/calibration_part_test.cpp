@@ -105,7 +105,7 @@ class Parts : public ::testing::Test {
   CalibrationPart part(std::int64_t begin, std::int64_t end) const {
     std::vector<std::int64_t> positions;
     for (std::int64_t i = begin; i < end; ++i) positions.push_back(i);
-    auto made = calibrate_part(model_, source_, samples_, positions, {.threads = 2});
+    auto made = calibrate_part(model_, source_, samples_, positions, {.threads = 2, .progress = {}});
     EXPECT_TRUE(made.ok()) << made.status().message();
     auto again = read_part(to_bytes(*made));
     EXPECT_TRUE(again.ok()) << again.status().message();
@@ -118,7 +118,7 @@ class Parts : public ::testing::Test {
 };
 
 TEST_F(Parts, InAnyDivisionAndOrderAreTheWhole) {
-  const auto whole = calibrate(model_, source_, samples_, {.threads = 1});
+  const auto whole = calibrate(model_, source_, samples_, {.threads = 1, .progress = {}});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   EXPECT_GT(whole->repeated_samples, 0);
   EXPECT_FALSE(whole->tensors[0].channels.sum.empty());

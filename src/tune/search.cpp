@@ -32,7 +32,10 @@ std::optional<Json> Search::result_of(const Task& task, std::vector<Task>& missi
   const std::string text = to_text(task);
   std::optional<Json> result = store_.find(text);
   if (!result) {
-    missing.push_back(task);
+    // Points can share a task: both levels of code are made of one int8 model.
+    const bool is_there =
+        std::any_of(missing.begin(), missing.end(), [&](const Task& other) { return to_text(other) == text; });
+    if (!is_there) missing.push_back(task);
     return std::nullopt;
   }
   if (!result->contains("error")) return result;

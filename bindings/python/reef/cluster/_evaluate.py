@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import pathlib
 import tempfile
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from ._program import Progress, found_program, run_json, value_of, without
 from ._scheduler import ClusterError, Scheduler
@@ -30,7 +30,9 @@ def _job(shard: Shard, blob: Any, model: Any, words: Sequence[str], described: d
     data = "{1}/" + shard.data
     sent = [*without(without(words, _ABOUT_SAMPLES), _FOR_DRIVER)]
     sent[sent.index(name)] = "{0}/" + pathlib.Path(name).name
-    more = ["--data", data, "--threads", "1", "--partial", "{out}/partial.json", "--first", str(shard.first)]
+    more = ["--data", data, "--threads", "1", "--partial", "{out}/partial.json"]
+    if shard.names is not None:
+        more += ["--sample-names", "{1}/" + shard.names]
     if described["preprocess"]:
         more += ["--preprocess", described["preprocess"]]
     if described["boxes"]:
@@ -63,6 +65,7 @@ def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] 
             (key, value) for key, value in described.items() if key != "names")).encode()}).key
         files = [folder / f"{Blob.of({'key': f'{model_blob.key} {settled} {shard.blob.key} {shard.first}'.encode()}).key}.json"
                  for shard in shards]
+        seconds: List[float] = []
         left = [number for number, file in enumerate(files) if not file.exists()]
         if left:
             model = scheduler.put(model_blob)
@@ -76,6 +79,7 @@ def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] 
             for outcome in scheduler.run(jobs):
                 if outcome.code != 0:
                     raise ClusterError(why(outcome))
+                seconds.append(outcome.cpu_seconds)
                 write_whole(files[left[outcome.index]], outcome.files["partial.json"])
                 done += 1
                 progress.show(done, len(shards))
@@ -84,4 +88,5 @@ def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] 
         listed.write_text("".join(f"{file.name}\n" for file in files))
         report = run_json(program, ["eval", *without(words, {"--json": 0}), "--merge", str(listed)])
     report["workers"], report["shards"], report["shards_found"] = scheduler.workers, len(shards), len(shards) - len(left)
+    report["cpu_seconds_of_shards"] = seconds
     return report

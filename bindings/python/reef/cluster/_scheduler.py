@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import pathlib
 import re
 import socket
+import tempfile
 from dataclasses import replace
 from typing import Any, Iterator, List, Optional, Sequence
 
@@ -14,6 +16,7 @@ from . import _work
 from ._work import Blob, Job, Outcome
 
 CONNECT_SECONDS = 10
+START_SECONDS = 300  # Ray gives up after a minute, which is little on a machine with much to do
 TRIES = 4  # a job whose worker dies so often is at fault itself
 
 
@@ -81,13 +84,14 @@ class LocalScheduler(Scheduler):
     def __init__(self, workers: int):
         self.workers = workers
         self._pool = concurrent.futures.ThreadPoolExecutor(workers)
+        self._folder = tempfile.TemporaryDirectory(prefix="local-", dir=_work.work_folder())
 
     def put(self, blob: Blob) -> Any:
-        blob.unpack(_work.work_folder() / "blobs")
+        blob.unpack(pathlib.Path(self._folder.name))
         return replace(blob, content=b"")  # it is on the disk
 
     def _start(self, job: Job) -> Any:
-        return self._pool.submit(_work.do, job, job.blobs)
+        return self._pool.submit(_work.do, job, job.blobs, self._folder.name)
 
     def _wait(self, handles: List[Any]) -> List[Any]:
         return list(concurrent.futures.wait(handles, return_when=concurrent.futures.FIRST_COMPLETED).done)
@@ -101,6 +105,7 @@ class LocalScheduler(Scheduler):
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._folder.cleanup()
 
 
 def _no_cluster(address: Optional[str], why: str) -> str:
@@ -123,6 +128,7 @@ class RayScheduler(Scheduler):
     """Tasks of a Ray cluster. Blobs are in its object store: a worker reads them in place."""
 
     def __init__(self, address: Optional[str], workers: Optional[int]):
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", str(START_SECONDS))
         try:
             import ray
         except ImportError as error:
@@ -137,7 +143,7 @@ class RayScheduler(Scheduler):
         try:
             ray.init(address=address, num_cpus=workers, log_to_driver=False, logging_level="ERROR", include_dashboard=False if address is None else None,
                      configure_logging=False, ignore_reinit_error=True, runtime_env={"env_vars": environment} if environment else None)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError) as error:
+        except Exception as error:  # Ray raises Exception itself where a node does not start
             raise ClusterError(_no_cluster(address, str(error).splitlines()[0] if str(error) else type(error).__name__)) from error
         self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         ray.cloudpickle.register_pickle_by_value(_work)

@@ -22,6 +22,7 @@ class Shard:
     data: str                  # name of the file or folder in the blob that --data is to name; "": the blob itself
     truth: Optional[str]       # the same for --truth, where that is a file
     first: int                 # where its samples begin among those of the whole set
+    names: Optional[str] = None  # of arrays: a file with the samples' places in the whole arrays
 
 
 def _array_file(array: np.ndarray) -> bytes:
@@ -51,9 +52,10 @@ def _of_arrays(path: str, truth: Optional[str], order: Sequence[int], total: int
             files[name] = out.getvalue()
         else:
             files[name] = _array_file(of_samples[""][rows])
+        files["names.txt"] = "".join(f"{row}\n" for row in order[begin:end]).encode()
         if beside is not None:
             files["truth.npy"] = _array_file(beside[rows])
-        shards.append(Shard(Blob.of(files), name, "truth.npy" if beside is not None else None, begin))
+        shards.append(Shard(Blob.of(files), name, "truth.npy" if beside is not None else None, begin, "names.txt"))
     return shards
 
 

@@ -75,6 +75,7 @@ class Outcome:
     errors: str
     files: Dict[str, bytes]            # what the job made in {out}
     index: int = -1                    # of the job
+    cpu_seconds: float = 0             # of the program, measured; waiting for a core does not count
 
 
 def _ends_with_parent() -> None:
@@ -86,8 +87,8 @@ def _ends_with_parent() -> None:
 
 
 def find_program(hint: Optional[str]) -> Optional[str]:
-    """$REEF_PROGRAM, the driver's own place, then PATH."""
-    for candidate in (os.environ.get("REEF_PROGRAM"), hint, shutil.which("reef")):
+    """Where the driver has it, $REEF_PROGRAM, then PATH."""
+    for candidate in (hint, os.environ.get("REEF_PROGRAM"), shutil.which("reef")):
         if candidate and os.access(candidate, os.X_OK):
             return candidate
     return None
@@ -102,12 +103,27 @@ def work_folder() -> pathlib.Path:
     return folder
 
 
-def do(job: Job, blobs: Sequence[Blob]) -> Outcome:
+def _run(words: Sequence[str]) -> Tuple[int, str, str, float]:
+    """Exit code, output, messages, and the CPU time of this child alone, which is why files take the place of pipes."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, preexec_fn=_ends_with_parent)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = []
+        for file in (output, errors):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+    return process.returncode, texts[0], texts[1], usage.ru_utime + usage.ru_stime
+
+
+def do(job: Job, blobs: Sequence[Blob], folder: Optional[str] = None) -> Outcome:
+    """folder: where blobs are unpacked; None: where all jobs of this machine find them."""
     program = find_program(job.program)
     if program is None:
         return Outcome(NO_REEF, "", f"the worker on {os.uname().nodename} has no program `reef`: install Reef there (pip install "
                        "reef-tpu), or set REEF_PROGRAM to it", {})
-    folders = [blob.unpack(work_folder() / "blobs") for blob in blobs]
+    place = pathlib.Path(folder) if folder else work_folder() / "blobs"
+    folders = [blob.unpack(place) for blob in blobs]
     with tempfile.TemporaryDirectory(prefix="job-", dir=work_folder()) as out:
         before = {}
         for name, content in job.files.items():
@@ -118,18 +134,17 @@ def do(job: Job, blobs: Sequence[Blob]) -> Outcome:
         words: List[str] = [program]
         for word in job.words:
             word = word.replace("{out}", out)
-            for number, folder in enumerate(folders):
-                word = word.replace("{%d}" % number, str(folder))
+            for number, unpacked in enumerate(folders):
+                word = word.replace("{%d}" % number, str(unpacked))
             words.append(word)
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              preexec_fn=_ends_with_parent, check=False)
+        code, output, errors, seconds = _run(words)
         made = {}
         for path in sorted(pathlib.Path(out).rglob("*")):
             if path.is_file():
                 content = path.read_bytes()
                 if before.get(path) != content:
                     made[str(path.relative_to(out))] = content
-        return Outcome(done.returncode, done.stdout, done.stderr, made)
+        return Outcome(code, output, errors, made, cpu_seconds=seconds)
 
 
 def why(outcome: Outcome) -> str:
