@@ -32,10 +32,11 @@ class Affine:
     """How a tensor stores real numbers on the chip: real = scale * (code - zero), codes 0 to 255."""
     scale: Tensor  # float32, no dimensions
     zero: int
+    number: float  # the scale's value on the host: asking a GPU for it would wait for all that it has to do
     observe: Optional[Callable[[Tensor], None]] = None  # told real values before they are cut to the range
 
     def same_as(self, other: "Affine") -> bool:
-        return self.zero == other.zero and bool(self.scale == other.scale)
+        return self.zero == other.zero and self.number == other.number
 
 
 class _Substitute(torch.autograd.Function):
@@ -63,10 +64,10 @@ class _Round(torch.autograd.Function):
 
 
 class _GradientFactor(torch.autograd.Function):
-    """The same number; its gradient is multiplied by a factor."""
+    """The same numbers; the gradient of each is multiplied by its factor."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:  # type: ignore[override]
         ctx.factor = factor
         return x.view_as(x)
 
@@ -104,7 +105,7 @@ def rounded(x: Tensor, low: float, high: float) -> Tensor:
     return _Round.apply(x, low, high)
 
 
-def with_gradient_factor(x: Tensor, factor: float) -> Tensor:
+def with_gradient_factor(x: Tensor, factor: Tensor) -> Tensor:
     return _GradientFactor.apply(x, factor)
 
 

@@ -93,7 +93,7 @@ def _compare(model: QatModel, path: str, folder: str, count: int) -> None:
     inputs = random_codes(model, count)
     was_training = model.training
     model.eval()
-    here = model.codes(*[torch.from_numpy(values) for values in inputs])
+    here = model.codes(*[torch.from_numpy(values).to(model.device) for values in inputs])
     model.train(was_training)
     for mine, device in zip(here, device_codes(compiled, inputs)):
         differing = int((mine.reshape(-1) != device.reshape(-1)).sum())

@@ -50,6 +50,10 @@ class QatModel(nn.Module):
     def graph(self) -> ChipGraph:
         return self._graph
 
+    @property
+    def device(self) -> torch.device:
+        return self.scales.base.device
+
     def forward(self, *inputs: Tensor) -> Any:
         values, affines = self._run(inputs)
         outputs = [self._real(values[t], affines[t], i) for i, t in enumerate(self._graph.outputs)]

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .._library import Error
+from ..torch import parameter_groups
 
 # (model, picture numbers of this process, generator for the whole batch, numbers of the whole batch) -> mean loss.
 StepLoss = Callable[[nn.Module, Tensor, torch.Generator, Tensor], Tensor]
@@ -98,7 +99,7 @@ class Phase:
         self.history, self.epoch, self.best, self.best_state = History(), 0, -math.inf, None
         # Adam divides gradients by their size. Those that are nothing but rounding would become whole steps, which differ with the
         # number of processes; a larger epsilon than the usual 1e-8 leaves them small.
-        self.optimizer = torch.optim.AdamW(_groups(model, settings), lr=settings.rate, eps=1e-6)
+        self.optimizer = torch.optim.AdamW(parameter_groups(model, settings.weight_decay), lr=settings.rate, eps=1e-6)
         self.before_score: Optional[Callable[[nn.Module], None]] = None
         self.seconds = 0.0
         self._wrapped: Optional[nn.Module] = None
@@ -207,18 +208,6 @@ class Phase:
         if size > 1:
             dist.all_reduce(loss)
         return float(loss) / size
-
-
-def _groups(model: nn.Module, settings: Settings) -> List[Dict[str, Any]]:
-    """Scales and numbers without dimensions do not decay; scales learn slower."""
-    decayed, plain, scales = [], [], []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            is_scale = name.endswith("log_steps") or ".steps." in name
-            (scales if is_scale else decayed if parameter.dim() > 1 else plain).append(parameter)
-    groups = [{"params": decayed, "weight_decay": settings.weight_decay, "factor": 1.0},
-              {"params": plain, "weight_decay": 0.0, "factor": 1.0}, {"params": scales, "weight_decay": 0.0, "factor": 0.1}]
-    return [group for group in groups if group["params"]]
 
 
 def print_on_first(text: str) -> None:
