@@ -12,7 +12,8 @@ All figures of a line are of the same samples, the collection's evaluation set, 
   post      `reef quantize` with all its means
   QAT       after reef.torch.finetune() with the float network as the teacher
 
-the last three in the chip's arithmetic. With --pruned, FOLDER/NAME_p25.tflite (`reef prune --params 0.25`) is what is trained.
+the last three in the chip's arithmetic; the last one is of the int8 file that reef.torch.convert() wrote. With --pruned, what is trained is
+FOLDER/NAME_p25.tflite (`reef prune --params 0.25`) or, with --zeros, FOLDER/NAME_z75.tflite (`reef prune --zeros 0.75`), whose zeros stay.
 
 Trained with: `--pictures`, an .npz with "images" (uint8, [count, 32, 32, 3]) and "labels", which is CIFAR-10's own training set for the
 published figures. For the denoiser noise is added to them; pictures for the detector are drawn (`drawn_shapes`). Without --pictures the
@@ -222,17 +223,17 @@ def measure(name, arguments):
     samples, labels, first = learned_samples(name, data, inputs, metric, arguments)
     last = first + arguments.held_out
     tested, truths, device = data[inputs][first:last], data[answers][first:last], arguments.device
-    noisy = metric == "psnr"
     calibration = normalized(data["calib"])
     teacher = Teacher(path, device)
     floats = outputs_of(torch.nn.Module.eval(TeacherModule(teacher)), tested, device)
     row = {"network": name, "metric": metric, "held_out": len(tested), "learned": len(samples), "is_pruned": bool(arguments.pruned),
-           "has_labels": labels is not None, "noise": noisy, "fp32": score(metric, floats, truths)[0]}
+           "zeros": arguments.zeros, "fp32": score(metric, floats, truths)[0]}
     like, example = torch.from_numpy(floats[:1]), torch.zeros(1, *calibration.shape[1:])
-    source = path if not arguments.pruned else arguments.pruned / f"{name}_p25.tflite"
-    qat = reef.torch.prepare_qat(source, example, calibration).to(device)
+    variant = "" if not arguments.pruned else "_z75" if arguments.zeros else "_p25"
+    source = arguments.pruned / f"{name}{variant}.tflite" if variant else path
+    qat = reef.torch.prepare_qat(source, example, calibration, keep_zeros=arguments.zeros).to(device)
     row["plain"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
-    row["parameters"] = sum(value.numel() for value in qat.constants.values.values())
+    row["parameters"] = parameters(qat)
     with tempfile.TemporaryDirectory() as folder:
         best = pathlib.Path(folder) / "best.tflite"
         reef.quantize(source, best, np.ascontiguousarray(calibration.permute(0, 2, 3, 1).numpy()))
@@ -242,12 +243,23 @@ def measure(name, arguments):
     print(name, {key: value for key, value in row.items() if key in ("fp32", "plain", "post")}, file=sys.stderr, flush=True)
     row["losses"], row["seconds"] = train(qat, like, teacher, samples, labels, metric, bool(arguments.pruned), arguments)
     row["epochs"] = len(row["losses"])
-    row["after"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
-    if arguments.models_to:
-        written = arguments.models_to / f"{name}{'_p25' if arguments.pruned else ''}_int8.tflite"
+    row["module"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
+    with tempfile.TemporaryDirectory() as folder:
+        written = (arguments.models_to or pathlib.Path(folder)) / f"{name}{variant}_int8.tflite"
         # Raises if an output code on the virtual device is not the module's.
-        row["verified"] = reef.torch.convert(qat, written, verify=arguments.verify).verified
+        result = reef.torch.convert(qat, written, verify=arguments.verify)
+        converted = reef.torch.from_quantized(written).to(device)
+    converted.layout = qat.layout
+    row.update(verified=result.verified, notes=result.notes, parameters_after=parameters(qat),
+               after=score(metric, outputs_of(Student(converted, like), tested, device), truths)[0])
     return row
+
+
+@torch.no_grad()
+def parameters(qat):
+    """Weights, biases and other constants that are not zero."""
+    masked = [getattr(qat.constants, f"kept_{key}", 1.0) * value for key, value in qat.constants.values.items()]
+    return sum(int((value != 0).sum()) for value in masked)
 
 
 class TeacherModule(torch.nn.Module):
@@ -261,13 +273,13 @@ class TeacherModule(torch.nn.Module):
 
 def table(rows):
     """The table of the documentation. Figures of accuracy in percent, of noise in dB."""
-    lines = ["| network | metric | held out | learned from | epochs | parameters | fp32 | plain min-max | `reef quantize` | after QAT |",
+    lines = ["| network | metric | held out | learned from | epochs | parameters that are not 0 | fp32 | plain min-max | `reef quantize` | after QAT |",
              "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
-    for row in sorted(rows, key=lambda row: (row["is_pruned"], NETWORKS.index(row["network"]))):
+    for row in sorted(rows, key=lambda row: (row["is_pruned"], row["zeros"], NETWORKS.index(row["network"]))):
         unit = 1 if row["metric"] == "psnr" else 100
         cells = " | ".join(f"{row[key] * unit:.2f}" for key in ("fp32", "plain", "post", "after"))
-        name = row["network"] + (", pruned" if row["is_pruned"] else "")
-        lines.append(f"| {name} | {row['metric']} | {row['held_out']} | {row['learned']} | {row['epochs']} | {row['parameters']} | {cells} |")
+        name = row["network"] + ("" if not row["is_pruned"] else ", zeros" if row["zeros"] else ", channels")
+        lines.append(f"| {name} | {row['metric']} | {row['held_out']} | {row['learned']} | {row['epochs']} | {row['parameters_after']} | {cells} |")
     return "\n".join(lines)
 
 
@@ -288,6 +300,7 @@ def main():
     parser.add_argument("--models", default=",".join(NETWORKS))
     parser.add_argument("--pictures", type=pathlib.Path, help=".npz with images and labels to learn from")
     parser.add_argument("--pruned", type=pathlib.Path, help="folder with NAME_p25.tflite")
+    parser.add_argument("--zeros", action="store_true", help="the pruned model has single weights at zero, which stay")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--train", type=int, default=1000, help="samples of the evaluation set to learn from, without --pictures")

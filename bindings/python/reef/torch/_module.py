@@ -34,9 +34,9 @@ class QatModel(nn.Module):
     """
 
     def __init__(self, quantized: Model, source: Optional[Model], ranges: str, weight_ranges: str, layout: Layout,
-                 momentum: float, keep_zeros: bool = False):
+                 momentum: float, keep_zeros: bool = False, is_final: bool = False):
         super().__init__()
-        self._graph = ChipGraph(quantized)
+        self._graph = ChipGraph(quantized, is_final)
         _require_twins(self._graph)
         names: Set[str] = {tensor.name for tensor in quantized.tensors}
         self.scales = Scales(self._graph, names, ranges, momentum)

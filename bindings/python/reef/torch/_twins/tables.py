@@ -27,7 +27,8 @@ _FUNCTIONS: Dict[str, Callable[[Tensor], Tensor]] = {
     "LOGISTIC": torch.sigmoid, "TANH": torch.tanh, "RSQRT": lambda x: torch.rsqrt(x.clamp(min=1e-9)), "HARD_SWISH": F.hardswish,
     "ELU": F.elu, "EXP": torch.exp, "LOG": lambda x: torch.log(x.clamp(min=1e-9)), "SQRT": lambda x: torch.sqrt(x.clamp(min=1e-9)),
     "ABS": torch.abs, "RELU_0_TO_1": lambda x: x.clamp(0.0, 1.0)}
-_UNMARKED = frozenset(("LOGISTIC", "TANH", "RSQRT", "GELU", "DIV", "MUL"))  # Google's tables, and Reef's that need no mark
+_JOINED = "ReefFunction"  # several operators that the compiler computes by one table; only in models whose scales stay
+_UNMARKED = frozenset(("LOGISTIC", "TANH", "RSQRT", "GELU", "DIV", "MUL", _JOINED))  # Google's tables, and Reef's that need no mark
 
 
 def is_table_function(call: Call) -> bool:
@@ -44,6 +45,8 @@ def _real_function(call: Call) -> Callable[[Tensor], Tensor]:
     if call.op.type == "GELU":
         form = "tanh" if call.attribute("approximate", False) else "none"
         return lambda x: F.gelu(x, approximate=form)
+    if call.op.type == _JOINED:  # only in modules that are not trained
+        return torch.zeros_like
     if call.op.type == "LEAKY_RELU":
         return lambda x: F.leaky_relu(x, float(call.attribute("alpha")))
     return _FUNCTIONS[call.op.type]
@@ -107,5 +110,5 @@ def l2_normalization(call: Call) -> None:
 
 
 TWINS: Dict[str, Callable[[Call], None]] = {
-    **{name: by_table for name in (*_FUNCTIONS, "GELU", "DIV", "LEAKY_RELU")},
+    **{name: by_table for name in (*_FUNCTIONS, _JOINED, "GELU", "DIV", "LEAKY_RELU")},
     "SOFTMAX": softmax, "L2_NORMALIZATION": l2_normalization}
