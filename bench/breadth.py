@@ -26,9 +26,7 @@ Keras), and for --peers ai-edge-quantizer. Exported files stay in --work and are
 import argparse
 import fnmatch
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,12 +34,12 @@ import time
 import numpy as np
 
 from breadth_models import ARCHITECTURES, export, read_samples, shape_of
+from trial import attempt, in_child, reef
 
 CALIBRATION, HELD_OUT = 6, 4
 LEAST_DB = 10
 EQUAL = 1e-3
 BEHIND_PEERS_DB = 2
-TIME_LIMIT_S = 1200
 
 
 def run_onnx(path, pictures, optimizes=False):
@@ -171,19 +169,6 @@ def scales_are_usable(path):
     return True
 
 
-def reef(*arguments):
-    """(exit code, standard output, last line of standard error, CPU seconds)"""
-    before = os.times()
-    try:
-        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIME_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return -1, "", f"stopped after {TIME_LIMIT_S} s", TIME_LIMIT_S
-    after = os.times()
-    seconds = after.children_user + after.children_system - before.children_user - before.children_system
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return done.returncode, done.stdout, lines[-1] if lines else "", seconds
-
-
 def by_onnxruntime(path, calibration, held_out, reference, shapes, work):
     from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -216,14 +201,6 @@ def by_ai_edge(path, calibration, held_out, reference, shapes, work):
     out = work / "aieq_int8.tflite"
     out.write_bytes(result.quantized_model)
     return worst_sqnr(reference, split_like(run_litert(out, held_out), shapes))
-
-
-def attempt(function, *arguments):
-    """A peer's figure, or why there is none."""
-    try:
-        return function(*arguments)
-    except Exception as error:  # whatever another tool raises is its result
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
 
 
 def peers(source, float_file, calibration, held_out, reference, shapes, work):
@@ -395,7 +372,7 @@ def main():
     for family, name, side in asked:
         begin = time.monotonic()
         with tempfile.TemporaryDirectory() as work:
-            row = attempt(measure, arguments.reef, name, side, arguments, pathlib.Path(work))
+            row = in_child(measure, arguments.reef, name, side, arguments, pathlib.Path(work))
         row = row if isinstance(row, dict) else {"name": name, "side": side, "failed": f"this script: {row}"}
         row["family"] = family
         rows.append(row)

@@ -7,7 +7,10 @@ will hold for most networks of strangers; one that fails names a class of failur
 """
 import random
 
-COUNT = 400
+import random_blocks
+
+COUNT = 900
+FIRST_WITH_MORE = 400  # seeds from here on also draw from the blocks of random_blocks.py
 
 
 def shape_of_seed(seed):
@@ -226,6 +229,9 @@ def build(seed):
     blocks = [plain, residual, residual, bottleneck, inverted, inverted, convnext, dense, csp, c2f, shuffle, ghost, res2, inception,
               selective, mixer, split_kernels, pooled]
 
+    if seed >= FIRST_WITH_MORE:
+        blocks = [*blocks, *random_blocks.blocks(r, Call, conv, norm, activation)]
+
     class Network(nn.Module):
         def __init__(self):
             super().__init__()
@@ -242,6 +248,7 @@ def build(seed):
                 layers += [r.choice(inner + [r.choice(blocks)])(wider, wider, 1) for _ in range(r.choice([0, 1, 2]))]
                 self.stages.append(nn.Sequential(*layers, extra(wider, 400 if len(self.stages) > 1 else 999)))
                 widths.append(wider)
+            self.further = random_blocks.head(r, widths[-1], Call) if seed >= FIRST_WITH_MORE and r.random() < 0.25 else None
             self.kind = r.choice(["class"] * 4 + ["mask", "mask", "boxes", "boxes", "embedding", "heat", "decoder", "tasks"])
             self.make_head(widths)
 
@@ -323,6 +330,8 @@ def build(seed):
             for stage in self.stages:
                 x = stage(x)
                 features.append(x)
+            if self.further is not None:
+                return self.further(x)
             if self.kind == "class":
                 return self.class_scores(x)
             if self.kind == "embedding":

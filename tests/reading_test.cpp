@@ -45,6 +45,41 @@ Outputs with_another_class(Outputs outputs, int row, float size) {
   return outputs;
 }
 
+// Scores of places in front of a sigmoid: nearly all far below 0.
+Outputs logits_of(float of_the_few) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> draw(-9, 2);
+  Outputs outputs(16);
+  for (auto& sample : outputs) {
+    std::vector<float>& values = sample.emplace_back(200);
+    for (float& v : values) v = std::min(draw(random), -3.0f);
+    for (std::size_t i = 0; i < 4; ++i) values[50 * i] = of_the_few;
+  }
+  return outputs;
+}
+
+TEST(Reading, ScoresInFrontOfASigmoidAreRecognizedAndMayOnlyVeto) {
+  Maker make;
+  const ir::Model model = make.finish({make.reshape(make.dense(make.input({1, 20}), 200), {1, 200, 1})});
+  const Outputs reference = logits_of(1);
+  const std::vector<View> views = views_of(model, reference);
+  ASSERT_EQ(views.size(), 1u);
+  EXPECT_EQ(views[0].read_as, ReadAs::kLogits);
+  EXPECT_EQ(views_of(model, logits_of(-5))[0].read_as, ReadAs::kNumbers);                 // nothing is ever found
+  EXPECT_EQ(views_of(model, with_noise(logits_of(1), 30))[0].read_as, ReadAs::kNumbers);  // half of it is positive
+
+  const ViewError same = look_at(views[0], reference, reference);
+  const ViewError nearer = look_at(views[0], reference, with_noise(reference, 0.05f));
+  const ViewError lost = look_at(views[0], reference, logits_of(-2));
+  EXPECT_EQ(same.agreement, 1);
+  EXPECT_EQ(nearer.agreement, 1);
+  EXPECT_EQ(lost.agreement, 0);
+  EXPECT_EQ(why_worse({same}, {nearer}), "");
+  EXPECT_NE(why_worse({nearer}, {lost}), "");
+  EXPECT_GT(lost.sqnr_db, kUsableDb);  // the many below hide it
+  EXPECT_EQ(why_useless(lost), "");    // a guess gives no output up
+}
+
 TEST(Reading, OutputsAreReadByWhatMakesThem) {
   Maker make;
   const int x = make.input({1, 20});

@@ -92,11 +92,19 @@ Head head(int form) {
       const int sum = make.reduce("SUM", joined, {2}, false);
       return {make.finish({joined, sum}), {{1, 30, 4}, {1, 30, 7}, {1, 30}}, 2};
     }
+    case 9: {  // YOLOv8's newer exports: feature maps first, functions behind each joint, and a turn: two ways to take
+               // it apart
+      const int all_boxes = make.concatenation({boxes(20, 4), boxes(10, 4)}, 1);
+      const int all_scores = make.unary("LOGISTIC", make.concatenation({scores(20, 7), scores(10, 7)}, 1));
+      return {make.finish({make.transpose(make.concatenation({all_boxes, all_scores}, 2), {0, 2, 1})}),
+              {{1, 4, 30}, {1, 7, 30}},
+              1};
+    }
     default:
       return {};
   }
 }
-constexpr int kForms = 9;
+constexpr int kForms = 10;
 
 std::vector<float> floats(const std::vector<std::uint8_t>& bytes) {
   std::vector<float> result(bytes.size() / 4);

@@ -10,6 +10,7 @@
 
 #include "chip/links.h"
 #include "execute/cpu/evaluate.h"
+#include "ir/tensor_names.h"
 #include "ir/verify.h"
 #include "ops/own_code.h"
 #include "ops/settled_shapes.h"
@@ -149,8 +150,10 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   if (!settled.corrections.empty()) REEF_RETURN_IF_ERROR(ir::verify(changed));
   const bool is_changed = !settled.corrections.empty() ||
                           std::any_of(plan.rewrites.begin(), plan.rewrites.end(), [](const auto& a) { return a.made; });
-  plan.model = is_changed ? std::make_shared<const ir::Model>(std::move(changed)) : model;
-  plan.source_op = source_ops(model->subgraphs[0], plan.model->subgraphs[0]);
+  plan.source_op = source_ops(model->subgraphs[0], changed.subgraphs[0]);
+  const bool is_renamed = ir::has_equal_names(changed);
+  if (is_renamed) ir::name_apart(changed);
+  plan.model = is_changed || is_renamed ? std::make_shared<const ir::Model>(std::move(changed)) : model;
   REEF_RETURN_IF_ERROR(options.budget.check("rewriting the model"));
   plan.assessment = partition::assess(*plan.model, check);
   if (chooses_as_google(options)) leave_own_code(plan);

@@ -96,7 +96,15 @@ class Spreader {
     if (decision.rule->kind == RuleKind::kWeighted && !fits_weights(op, *decision.rule)) {
       return stay("its weights' scales lie along another dimension than that of its results");
     }
-    if (decision.rule->kind == RuleKind::kUnit) return;
+    if (decision.rule->kind == RuleKind::kUnit) {
+      // What the model carries says what the result may be; TFLite's kernel knows only its own range.
+      const std::optional<Affine>& given = scale(op.outputs[0]);
+      const bool is_unbounded = op.type == "LOG_SOFTMAX" && !given;
+      if (is_unbounded || (given && ends_above(decision.rule->unit8, lowest(*given)))) {
+        return stay("its results may be less than its 8-bit kernel gives");
+      }
+      return;
+    }
     for (const std::int32_t t : op.outputs) {
       if (is_float(t) && !scale(t)) return stay("the model carries no scale for its result");
     }
@@ -162,6 +170,7 @@ class Spreader {
       } else if (!group && other != requantized_.end()) {
         scales_.edges[edge] = other->second;
       }
+      if (decision.rule->compares) avoid_scale_1(edge, t, scales_);
     }
   }
 

@@ -21,6 +21,10 @@ struct Affine {
   friend bool operator==(const Affine&, const Affine&) = default;
 };
 
+// The least number that 8 bits hold, and whether that cuts a value off by more than a step.
+inline double lowest(const Affine& affine) { return double{affine.scale} * (-128 - affine.zero_point); }
+inline bool ends_above(const Affine& affine, double value) { return value < lowest(affine) - affine.scale; }
+
 enum class RuleKind : std::uint8_t { kFree, kSameScale, kUnit, kWeighted, kRecurrent };
 
 struct OpRule {

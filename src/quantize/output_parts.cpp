@@ -120,7 +120,8 @@ class Taker {
 
 class Adder {
  public:
-  Adder(ir::Model& model, const std::string& name) : model_(model), source_(model), taker_(source_), name_(name) {}
+  Adder(ir::Model& model, const ir::Model& source, const std::string& name)
+      : model_(model), source_(source), taker_(source), name_(name) {}
 
   std::vector<std::int32_t> parts(std::int32_t t, bool is_crossed) {
     const ir::Operator op = *taker_.producer(t);
@@ -191,7 +192,7 @@ class Adder {
   }
 
   ir::Model& model_;
-  const ir::Model source_;  // as it was; its tensors keep their numbers
+  const ir::Model& source_;
   Taker taker_;
   std::string name_;
   int made_ = 0;
@@ -207,9 +208,9 @@ std::vector<Partition> partitions_of(const ir::Model& model, std::int32_t t) {
   return result;
 }
 
-std::vector<std::int32_t> add_parts(ir::Model& model, std::int32_t t, const Partition& partition,
-                                    const std::string& name) {
-  return Adder(model, name).parts(t, partition.is_crossed);
+std::vector<std::int32_t> add_parts(ir::Model& model, const ir::Model& source, std::int32_t t,
+                                    const Partition& partition, const std::string& name) {
+  return Adder(model, source, name).parts(t, partition.is_crossed);
 }
 
 std::int32_t add_joint(ir::Model& model, const std::vector<std::int32_t>& parts, int axis, const std::string& name) {

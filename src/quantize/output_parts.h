@@ -28,10 +28,11 @@ struct Partition {
 // All ways that are known for tensor `t` of the first subgraph; none: it cannot be taken apart.
 std::vector<Partition> partitions_of(const ir::Model& model, std::int32_t t);
 
-// Adds operators to the first subgraph that compute the parts of `t`, and gives the parts. New tensors are called after
-// `name`.
-std::vector<std::int32_t> add_parts(ir::Model& model, std::int32_t t, const Partition& partition,
-                                    const std::string& name);
+// Adds operators to the first subgraph of `model` that compute the parts of `t`, and gives the parts. New tensors are
+// called after `name`. `source` is the model that `partition` was found in: `model` is a copy of it, to which operators
+// may have been added since (they read tensors that nobody else read, so that `model` itself no longer shows the way).
+std::vector<std::int32_t> add_parts(ir::Model& model, const ir::Model& source, std::int32_t t,
+                                    const Partition& partition, const std::string& name);
 
 // Adds a CONCATENATION of tensors along an axis, and gives its result.
 std::int32_t add_joint(ir::Model& model, const std::vector<std::int32_t>& parts, int axis, const std::string& name);

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -15,17 +16,18 @@
 namespace reef::quantize {
 namespace {
 
-constexpr double kBestDb = 120;                 // equal outputs would be infinitely good
-constexpr double kThresholds[] = {0.25, 0.5};   // at which scores are read: detectors' usual one, and that of masks
-constexpr std::int64_t kMostClasses = 100'000;  // a longer row is no list of classes
-constexpr double kClearDb = 20;                 // a view above may lose some of it if others gain
-constexpr double kChance = 1.2;                 // standard errors: a single sample that changes is chance
-constexpr double kNoticedDb = 0.5;              // smaller losses of one view do not matter
-constexpr double kLeastAgreement = 0.8;         // of classes
-constexpr double kLeastKept = 0.5;              // of scores
-constexpr double kEnoughAsked = 8;              // fewer rows or scores say nothing
-constexpr std::int64_t kMostSelected = 1000;    // rows that are matched with each other
-constexpr double kSmallShift = 0.1;             // of a score or probability, which changes no decision
+constexpr double kBestDb = 120;                // equal outputs would be infinitely good
+constexpr double kThresholds[] = {0.25, 0.5};  // at which scores are read: detectors' usual one, and that of masks
+constexpr double kLogitThresholds[] = {-1.0986122886681098, 0};  // the same in front of a sigmoid
+constexpr std::int64_t kMostClasses = 100'000;                   // a longer row is no list of classes
+constexpr double kClearDb = 20;                                  // a view above may lose some of it if others gain
+constexpr double kChance = 1.2;               // standard errors: a single sample that changes is chance
+constexpr double kNoticedDb = 0.5;            // smaller losses of one view do not matter
+constexpr double kLeastAgreement = 0.8;       // of classes
+constexpr double kLeastKept = 0.5;            // of scores
+constexpr double kEnoughAsked = 8;            // fewer rows or scores say nothing
+constexpr std::int64_t kMostSelected = 1000;  // rows that are matched with each other
+constexpr double kSmallShift = 0.1;           // of a score or probability, which changes no decision
 
 // The operator that makes the values of an output, in front of operators that only move them.
 const ir::Operator* maker_of(const ir::Model& model, const ir::Uses& index, std::int32_t t) {
@@ -44,6 +46,26 @@ bool lies_between_0_and_1(const Outputs& reference, std::size_t output) {
   return std::all_of(reference.begin(), reference.end(), [&](const auto& sample) {
     return std::all_of(sample[output].begin(), sample[output].end(), [](float v) { return v >= 0 && v <= 1; });
   });
+}
+
+// Whether an output looks like a detector's scores in front of a sigmoid: many values, nearly all of them clearly below
+// 0, and a few above. It is a guess: such a view may veto a change, but no output is given up by it.
+bool looks_like_logits(const Outputs& reference, std::size_t output) {
+  constexpr std::size_t kFewest = 64;                           // of a sample
+  constexpr double kClearlyNo = -4, kMeanNo = -2, kRare = 0.1;  // sigmoid(-4) is 0.018
+  double count = 0, sum = 0, above = 0, likely = 0, least = 0;
+  for (const auto& sample : reference) {
+    if (sample[output].size() < kFewest) return false;
+    for (const float v : sample[output]) {
+      if (!std::isfinite(v)) return false;
+      ++count;
+      sum += v;
+      above += v > kLogitThresholds[0] ? 1 : 0;
+      likely += v > kLogitThresholds[1] ? 1 : 0;
+      least = std::min<double>(least, v);
+    }
+  }
+  return likely > 0 && above < kRare * count && sum < kMeanNo * count && least < kClearlyNo;
 }
 
 // Whether an output's elements stand in an order that a selection of the largest gave them.
@@ -103,9 +125,10 @@ void count_same_classes(const View& view, const std::vector<float>& a, const std
   }
 }
 
-void count_same_scores(const std::vector<float>& a, const std::vector<float>& b, double& agreed, double& asked) {
+void count_same_scores(std::span<const double> thresholds, const std::vector<float>& a, const std::vector<float>& b,
+                       double& agreed, double& asked) {
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    for (const double threshold : kThresholds) {
+    for (const double threshold : thresholds) {
       const bool in_a = a[i] > threshold, in_b = b[i] > threshold;
       agreed += in_a && in_b ? 1 : 0;
       asked += in_a || in_b ? 1 : 0;
@@ -165,6 +188,8 @@ std::vector<View> views_of(const ir::Model& model, const Outputs& reference) {
       view.row = last;
     } else if (elements >= 1 && lies_between_0_and_1(reference, o)) {
       view.read_as = ReadAs::kScores;
+    } else if (!reference.empty() && looks_like_logits(reference, o)) {
+      view.read_as = ReadAs::kLogits;
     }
     if (last >= 1 && elements % last == 0 && elements / last > 1 && elements / last <= kMostSelected &&
         is_selected(model, index, graph.outputs[o])) {
@@ -197,7 +222,8 @@ ViewError look_at(const View& view, const Outputs& reference, const Outputs& out
     error.noise.push_back(noise - before);
     double agreed = 0, asked = 0;
     if (view.read_as == ReadAs::kClasses) count_same_classes(view, a, b, agreed, asked);
-    if (view.read_as == ReadAs::kScores) count_same_scores(a, b, agreed, asked);
+    if (view.read_as == ReadAs::kScores) count_same_scores(kThresholds, a, b, agreed, asked);
+    if (view.read_as == ReadAs::kLogits) count_same_scores(kLogitThresholds, a, b, agreed, asked);
     error.agreed.push_back(agreed);
     error.asked.push_back(asked);
   }

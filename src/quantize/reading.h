@@ -22,6 +22,7 @@ enum class ReadAs : std::uint8_t {
   kNumbers,  // nothing but their distance is known to matter
   kClasses,  // the place of the largest element of each row
   kScores,   // values from 0 to 1, such as a detector's scores or a mask: which are above a threshold
+  kLogits,   // what looks like scores in front of a sigmoid that the user computes: likewise
 };
 
 // One way to look at an output.

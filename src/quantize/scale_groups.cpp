@@ -230,15 +230,6 @@ class Groups {
     }
   }
 
-  // TFLite's comparisons take every scale but 1 (ops/comparison.cpp), which a constant 0 has, or pixels from 0 to 255.
-  void avoid_scale_1(const std::pair<std::int32_t, int>& edge, std::int32_t t, Scales& scales) const {
-    const auto found = scales.edges.find(edge);
-    const Affine own = found != scales.edges.end() ? found->second : *scales.tensors[static_cast<std::size_t>(t)];
-    if (own.scale != 1.0f) return;
-    if (found == scales.edges.end()) ++scales.requantizations;
-    scales.edges[edge] = {std::nextafter(1.0f, 0.0f), own.zero_point};
-  }
-
   const ir::Model& model_;
   const ir::Subgraph& graph_;
   ir::Uses index_;
@@ -274,6 +265,14 @@ std::vector<Range> with_constants(const ir::Model& model, const std::vector<Deci
 }
 
 }  // namespace
+
+void avoid_scale_1(const std::pair<std::int32_t, int>& edge, std::int32_t t, Scales& scales) {
+  const auto found = scales.edges.find(edge);
+  const Affine own = found != scales.edges.end() ? found->second : *scales.tensors[static_cast<std::size_t>(t)];
+  if (own.scale != 1.0f) return;
+  if (found == scales.edges.end()) ++scales.requantizations;
+  scales.edges[edge] = {std::nextafter(1.0f, 0.0f), own.zero_point};
+}
 
 Affine affine_for(const Range& range, Mode mode) {
   if (mode == Mode::kInt16x8) {

@@ -26,6 +26,10 @@ struct Scales {
   int requantizations = 0;
 };
 
+// TFLite's comparisons take every scale but 1 (ops/comparison.cpp), which a constant 0 has, or pixels from 0 to 255:
+// gives input `edge`, tensor `t`, another one.
+void avoid_scale_1(const std::pair<std::int32_t, int>& edge, std::int32_t t, Scales& scales);
+
 // The scale and zero point for a range. symmetric: zero point 0 and [-max, max].
 Affine affine_for(const Range& range, Mode mode);
 

@@ -38,7 +38,15 @@ bool is_too_large(const TensorStatistics& seen) {
 }
 
 // Why an operator has no integer form for the values that were observed, or nothing.
-std::string problem_of_values(const ir::Operator& op, const Calibration& calibration) {
+std::string problem_of_values(const ir::Operator& op, const OpRule& rule, const Calibration& calibration,
+                              const QuantizeOptions& options) {
+  if (rule.kind == RuleKind::kUnit && options.mode == Mode::kInt8 && !options.full_integer) {
+    const TensorStatistics& result = calibration.tensors[static_cast<std::size_t>(op.outputs[0])];
+    if (result.seen() && ends_above(rule.unit8, result.min)) {
+      return fmt::format("its results go down to {:.3g}, and those of TFLite's 8-bit kernel end at {:g}", result.min,
+                         lowest(rule.unit8));
+    }
+  }
   if (op.type == "DIV") {
     const TensorStatistics& divisor = calibration.tensors[static_cast<std::size_t>(op.inputs[1])];
     if (divisor.seen() && divisor.min < 0 && divisor.max > 0) {
@@ -88,7 +96,9 @@ double doubt_of_few(std::size_t samples) { return 1 + 6 / static_cast<double>(st
 // cut off. On samples held back that costs nothing by chance: a pretrained detector lost a quarter of its boxes that
 // way.
 double doubt_of_scores(const std::vector<View>& views) {
-  const auto is_score = [](const View& view) { return view.is_read && view.read_as == ReadAs::kScores; };
+  const auto is_score = [](const View& view) {
+    return view.is_read && (view.read_as == ReadAs::kScores || view.read_as == ReadAs::kLogits);
+  };
   return std::any_of(views.begin(), views.end(), is_score) ? 2 : 1;
 }
 
@@ -99,7 +109,7 @@ void State::refresh(const QuantizeOptions& options) {
   for (std::size_t i = 0; i < plan.decisions.size(); ++i) {
     if (plan.decisions[i].treatment != Treatment::kInteger) continue;
     const ir::Operator& op = model->subgraphs[0].operators[i];
-    std::string problem = problem_of_values(op, *calibration);
+    std::string problem = problem_of_values(op, *plan.decisions[i].rule, *calibration, options);
     const bool may_be_float = options.keep_sensitive_float != Choice::kOff && !options.full_integer;
     if (problem.empty() && may_be_float) problem = reason_for_float(op, *calibration);
     if (!problem.empty()) plan.decisions[i] = {Treatment::kFloat, nullptr, std::move(problem)};

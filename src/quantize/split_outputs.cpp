@@ -67,7 +67,7 @@ Result<std::vector<Joint>> measured_joints(const ir::Model& model, const data::S
     const std::int32_t t = model.subgraphs[0].outputs[o];
     for (const Partition& partition : partitions_of(model, t)) {
       candidates.push_back({o, partition, {}, 0});
-      parts.push_back(add_parts(looking, t, partition, fmt::format("looked_at_{}", parts.size())));
+      parts.push_back(add_parts(looking, model, t, partition, fmt::format("looked_at_{}", parts.size())));
       for (const std::int32_t part : parts.back()) {
         std::vector<std::int32_t>& outputs = looking.subgraphs[0].outputs;
         if (std::find(outputs.begin(), outputs.end(), part) == outputs.end()) outputs.push_back(part);
@@ -143,11 +143,11 @@ std::string ranges_text(const Joint& joint) {
 }
 
 // Replaces output `t` by groups of its parts; gives them.
-std::vector<std::int32_t> split(ir::Model& model, std::int32_t t, const Joint& joint,
+std::vector<std::int32_t> split(ir::Model& model, const ir::Model& source, std::int32_t t, const Joint& joint,
                                 const std::vector<std::vector<std::size_t>>& groups) {
   const std::string name = model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name;
   const std::size_t tensors_before = model.subgraphs[0].tensors.size();
-  const std::vector<std::int32_t> parts = add_parts(model, t, joint.partition, name);
+  const std::vector<std::int32_t> parts = add_parts(model, source, t, joint.partition, name);
   std::vector<std::int32_t> result;
   for (const std::vector<std::size_t>& group : groups) {
     std::vector<std::int32_t> members;
@@ -207,7 +207,7 @@ Result<SplitResult> split_outputs(const ir::Model& model, const data::SampleSour
     const bool wants_split =
         options.split_outputs == Choice::kOn || (is_mixed && options.split_outputs != Choice::kOff);
     if (wants_split && groups.size() > 1) {
-      const std::vector<std::int32_t> parts = split(result.model, t, *joint, groups);
+      const std::vector<std::int32_t> parts = split(result.model, model, t, *joint, groups);
       result.given.push_back({outputs.size(), parts.size(), joint->partition.axis});
       outputs.insert(outputs.end(), parts.begin(), parts.end());
       left_joined.resize(outputs.size());

@@ -221,6 +221,10 @@ class Writer {
     const bool has_one_sign =
         seen == Range{} ? affine.zero_point == -128 || is_negative : seen.min == 0 || seen.max == 0;
     if (!has_one_sign) return;
+    if (const auto known = not_zero_.find(t); known != not_zero_.end()) {
+      op.inputs[1] = known->second;
+      return;
+    }
     const std::int32_t limit = new_tensor(divisor, {tensor.type, affine}, "_step");
     tensors().back().shape = ir::Shape{1};
     const auto step = static_cast<std::int8_t>(affine.zero_point + (is_negative ? -1 : 1));
@@ -232,7 +236,7 @@ class Writer {
     guard.options_type = "MaximumMinimumOptions";
     guard.inputs = {t, limit};
     guard.outputs = {new_tensor(divisor, {tensor.type, affine}, "_not_zero")};
-    op.inputs[1] = guard.outputs[0];
+    op.inputs[1] = not_zero_[t] = guard.outputs[0];
     operators_.push_back(std::move(guard));
     ++result_.integer_ops;
   }
@@ -384,6 +388,7 @@ class Writer {
   std::vector<Form> home_;  // of every tensor of the float model
   std::map<std::pair<std::int32_t, std::tuple<int, float, std::int32_t>>, std::int32_t> forms_, constants_;
   std::map<std::int32_t, std::int32_t> rounded_;
+  std::map<std::int32_t, std::int32_t> not_zero_;  // of a divisor: the same, kept from zero
   std::vector<ir::Operator> operators_;
   IntegerModel result_;
 };

@@ -110,7 +110,9 @@ def check(number, options):
     rng = np.random.RandomState(number + 1)
     inputs = {} if model is None else {v.name: rng.uniform(-2, 2, [d.dim_value for d in v.type.tensor_type.shape.dim]).astype(np.float32)
                                        for v in model.graph.input}
+    options.enter("reference")
     expected = None if model is None else runtime_results(model, inputs)
+    options.enter("Reef")
     if expected is None:
         return "refused", ""
     try:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs many numbered trials, each range in a process of its own, and reports what went otherwise than well.
 
-A trial is a function check(number, options) -> (outcome, detail). Outcomes "equal" and "refused" (by the reference runtime) are
-good; "different", "gap" (Reef refuses what the reference runs) and whatever ends the process are listed, grouped by the part of
-their detail in front of the first colon.
+A trial is a function check(number, options) -> (outcome, detail). Outcomes in GOOD are Reef's success or the reference runtime's fault;
+"different", "gap" (Reef refuses what the reference runs) and whatever ends the process are listed, grouped by the part of
+their detail in front of the first colon. A trial calls options.enter("reference") and options.enter("Reef") before it runs either, so
+that the end of a process is attributed.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import numpy as np
 
 BOUND = 1e-4  # of floats, relative to max(1, |reference|); sums are in the reference's order, exp and its kind are not its own
 SECONDS_PER_TRIAL = 60
-GOOD = ("equal", "refused")
+GOOD = ("equal", "refused", "shared memory", "amplified", "ended in the reference")
 
 
 def difference(expected, found, bound=BOUND):
@@ -44,7 +45,11 @@ def parser(description):
     return made
 
 
-def _work(check, first, last, options, queue):
+def _work(check, first, last, options, queue, in_reference):
+    def enter(where):  # shared memory, not a message: those that are under way are lost when the process ends
+        in_reference.value = where == "reference"
+
+    options.enter = enter
     for number in range(first, last):
         queue.put((number, "begun", ""))
         queue.put((number, *check(number, options)))
@@ -67,8 +72,8 @@ def _run_range(check, first, last, options, tell):
     """Runs the range in a child process, and goes on after each trial that ends it."""
     context = multiprocessing.get_context("fork")
     while first < last:
-        queue = context.Queue()
-        child = context.Process(target=_work, args=(check, first, last, options, queue))
+        queue, in_reference = context.Queue(), context.Value("b", False)
+        child = context.Process(target=_work, args=(check, first, last, options, queue, in_reference))
         child.start()
         current, over = first, False
         while not over:
@@ -76,7 +81,7 @@ def _run_range(check, first, last, options, tell):
             if message is None:
                 child.kill()
                 child.join()
-                tell(current, "ended the process", f"exit code {child.exitcode}")
+                tell(current, "ended in the reference" if in_reference.value else "ended the process", f"exit code {child.exitcode}")
                 break
             current, outcome, detail = message
             over = outcome == "end"

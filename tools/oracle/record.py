@@ -78,7 +78,8 @@ def lcg_bytes(seed, dtype, shape):
     return (lcg_states(seed, count) >> np.uint64(24)).astype(np.uint8).tobytes()
 
 
-def make_interpreter(model, runtime="litert"):
+def make_interpreter(model, runtime="litert", keep_all=False):
+    """`keep_all`: no tensor shares memory with another (LiteRT only)."""
     if runtime == "tflite29":
         import tflite29
         return tflite29.Interpreter(model)
@@ -88,7 +89,8 @@ def make_interpreter(model, runtime="litert"):
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
     # XNNPACK knows some custom operators that TFLite's own kernels do not.
     resolver = OpResolverType.BUILTIN if runtime == "xnnpack" else OpResolverType.BUILTIN_REF
-    return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=resolver)
+    return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=resolver,
+                       experimental_preserve_all_tensors=keep_all)
 
 
 def delegate_applied(interpreter):

@@ -2,6 +2,7 @@
 #include "kernels/activation/softmax_bytes.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <type_traits>
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kAccumulatorBits = 12;  // integer bits of sums of exponentials
 constexpr std::int64_t kShortRow = 8;
+constexpr std::int64_t kPairsWorthATable = 2000;  // rows; the table has 511
 
 template <typename In>
 In highest_of(const In* row, std::int64_t depth, [[maybe_unused]] bool in_vectors) {
@@ -72,6 +74,38 @@ void results_of(const In* row, std::int64_t depth, std::int32_t maximum, const S
   }
 }
 
+template <typename In, typename Out>
+bool softmax_row(const In* in, std::int64_t depth, const SoftmaxByteTable& table, bool in_vectors, Out* out) {
+  const std::int32_t maximum = highest_of(in, depth, in_vectors);
+  const std::int64_t sum = sum_of_terms(in, depth, maximum, table, in_vectors);
+  if (sum > std::numeric_limits<std::int32_t>::max()) return false;
+  const numeric::Reciprocal reciprocal = numeric::reciprocal_of(static_cast<std::int32_t>(sum), kAccumulatorBits);
+  const int exponent = std::clamp(reciprocal.bits_over_unit + 31 - 8 * static_cast<int>(sizeof(Out)), 0, 31);
+  results_of(in, depth, maximum, table, reciprocal.value.raw, exponent, in_vectors, out);
+  return true;
+}
+
+// Rows of two elements, as classifiers of two classes have them at every pixel: what comes out depends on the
+// difference of the two alone, so that the 511 possible rows are computed once and looked up.
+template <typename In, typename Out>
+void softmax_pairs(const In* input, Rows rows, const SoftmaxByteTable& table, Out* output) {
+  constexpr int kMost = 255;
+  constexpr int kLowest = std::numeric_limits<In>::min(), kHighest = std::numeric_limits<In>::max();
+  note_kernel(active_target());
+  std::array<std::array<Out, 2>, 2 * kMost + 1> results;
+  for (int difference = -kMost; difference <= kMost; ++difference) {
+    const In row[2] = {static_cast<In>(difference > 0 ? kHighest : kHighest + difference),
+                       static_cast<In>(difference > 0 ? kHighest - difference : kHighest)};
+    static_assert(kHighest - kLowest == kMost);
+    softmax_row(row, 2, table, false, results[static_cast<std::size_t>(difference + kMost)].data());
+  }
+  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+    const In* const in = input + 2 * r;
+    const auto at = static_cast<std::size_t>(in[0] - in[1] + kMost);
+    std::copy_n(results[at].data(), 2, output + 2 * r);
+  }
+}
+
 }  // namespace
 
 SoftmaxByteTable::SoftmaxByteTable(const DifferenceScaling& scaling) {
@@ -87,20 +121,14 @@ SoftmaxByteTable::SoftmaxByteTable(const DifferenceScaling& scaling) {
 
 template <typename In, typename Out>
 bool softmax_bytes(const In* input, Rows rows, const SoftmaxByteTable& table, Out* output) {
+  if (rows.depth == 2 && rows.end - rows.begin >= kPairsWorthATable) {
+    softmax_pairs(input, rows, table, output);
+    return true;  // two terms never overflow
+  }
   const bool in_vectors = rows.depth >= kShortRow && runs_in(SimdTarget::kAvx2);
   bool fits = true;
   for (std::int64_t r = rows.begin; r < rows.end && rows.depth > 0; ++r) {
-    const In* in = input + r * rows.depth;
-    Out* out = output + r * rows.depth;
-    const std::int32_t maximum = highest_of(in, rows.depth, in_vectors);
-    const std::int64_t sum = sum_of_terms(in, rows.depth, maximum, table, in_vectors);
-    if (sum > std::numeric_limits<std::int32_t>::max()) {
-      fits = false;
-      continue;
-    }
-    const numeric::Reciprocal reciprocal = numeric::reciprocal_of(static_cast<std::int32_t>(sum), kAccumulatorBits);
-    const int exponent = std::clamp(reciprocal.bits_over_unit + 31 - 8 * static_cast<int>(sizeof(Out)), 0, 31);
-    results_of(in, rows.depth, maximum, table, reciprocal.value.raw, exponent, in_vectors, out);
+    fits &= softmax_row(input + r * rows.depth, rows.depth, table, in_vectors, output + r * rows.depth);
   }
   return fits;
 }

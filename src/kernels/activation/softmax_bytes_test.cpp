@@ -15,13 +15,13 @@ namespace reef::kernels {
 namespace {
 
 template <typename In, typename Out>
-void compare(std::mt19937& random, std::int64_t depth) {
+void compare(std::mt19937& random, std::int64_t depth, std::int64_t count = 3) {
   const double scale = std::exp2(std::uniform_real_distribution<double>(-12, 6)(random));
   const auto scaling = difference_scaling(1.0, scale);
   ASSERT_TRUE(scaling.has_value());
   const SoftmaxByteTable table(*scaling);
   const auto spread = static_cast<unsigned>(1 + random() % 256);  // of the row's values
-  const Rows rows{0, 3, depth};
+  const Rows rows{0, count, depth};
   std::vector<In> in(static_cast<std::size_t>(rows.end * depth));
   for (In& x : in) x = static_cast<In>(random() % spread);
   std::vector<Out> got(in.size()), want(in.size());
@@ -43,6 +43,20 @@ TEST(SoftmaxBytes, EqualTheReference) {
     }
     for (const std::int64_t depth : {1001, 4090, 4096, 5000, 40000}) {
       for (int i = 0; i < 8; ++i) compare<std::int8_t, std::int8_t>(random, depth);
+    }
+  });
+}
+
+// Many rows of two elements are looked up.
+TEST(SoftmaxBytes, ManyPairsEqualTheReference) {
+  for_each_supported_target([](SimdTarget target) {
+    SCOPED_TRACE(target_name(target));
+    std::mt19937 random(18);
+    for (int i = 0; i < 12; ++i) {
+      compare<std::int8_t, std::int8_t>(random, 2, 5000);
+      compare<std::uint8_t, std::uint8_t>(random, 2, 5000);
+      compare<std::int8_t, std::int16_t>(random, 2, 5000);
+      compare<std::uint8_t, std::int16_t>(random, 2, 5000);
     }
   });
 }

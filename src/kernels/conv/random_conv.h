@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <vector>
 
 #include "kernels/conv/conv_shape.h"
 
@@ -43,6 +44,25 @@ ConvShape random_conv(Random& random) {
     s.x.output = s.x.input;
   }
   return s;
+}
+
+// Convolutions in groups of few channels. Rows of a group may be as long, with their padding, as a pixel of all groups.
+inline std::vector<ConvShape> grouped_convs() {
+  std::vector<ConvShape> result;
+  for (const std::int64_t groups : {2, 3, 4}) {
+    for (std::int64_t inputs = 1; inputs <= 8; ++inputs) {
+      for (const std::int64_t window : {1, 3}) {
+        ConvShape s;
+        s.batches = 2;
+        s.groups = groups;
+        s.input_channels = groups * inputs;
+        s.output_channels = groups * (inputs + 6);
+        s.x = s.y = {5, 6 - window, window, 1, 1, 0};
+        result.push_back(s);
+      }
+    }
+  }
+  return result;
 }
 
 inline std::string text_of(const ConvShape& s) {

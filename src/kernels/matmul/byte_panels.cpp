@@ -96,6 +96,10 @@ constexpr std::size_t kKeptElements = 64 << 10;  // of memory that is kept thoug
 // Whether windows are read from lines: they have no gaps but between lines.
 bool reads_lines(const ConvShape& s) { return s.groups == 1 && s.x.dilation == 1 && !s.is_pointwise(); }
 
+// Whether rows are the pixels as they lie in memory. What a row's last step reads beyond it belongs to the next one,
+// and is multiplied by 0.
+bool has_dense_rows(const ConvShape& s) { return s.groups == 1 && s.is_pointwise(); }
+
 // One call of convolve_bytes on one target.
 template <typename Work, typename RowElement, typename T>
 struct Convolution {
@@ -153,7 +157,9 @@ struct Convolution {
                       {},
                       weights.has_lowest[static_cast<std::size_t>(p)] != 0,
                       sums + (pixel - first_pixel) * stride + p * weights.panel_columns,
-                      stride};
+                      stride,
+                      nullptr,
+                      0};
       const std::int64_t done = count == 1 ? sum_row(work, whole - p) : 0;
       if (done == 0) sum_panel(work, weights.width(p) / weights.lanes, count);
       p += std::max<std::int64_t>(done, 1);
@@ -190,7 +196,9 @@ struct Convolution {
                       weights.split(group, p),
                       weights.has_lowest[static_cast<std::size_t>(group * weights.panels() + p)] != 0,
                       nullptr,
-                      0};
+                      0,
+                      weights.few_columns(group),
+                      weights.few_line()};
       const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
       std::int64_t alike = 1;  // panels with the same zero point
       while (count == 1 && alike < whole && weights.zero_point(group, p + alike) == zero_point) ++alike;
@@ -201,7 +209,7 @@ struct Convolution {
   }
 
   void from_rows(std::int64_t pixel_begin, std::int64_t pixel_end) const {
-    const std::int64_t stride = weights.padded_depth();
+    const std::int64_t stride = has_dense_rows(s) ? s.input_channels : weights.padded_depth();
     const std::int64_t most =
         std::min(together(stride * static_cast<std::int64_t>(sizeof(RowElement))), pixel_end - pixel_begin);
     RowElement* const rows = memory(most * stride);

@@ -27,6 +27,10 @@
 
 namespace reef::kernels {
 
+inline constexpr std::int64_t kMostFewColumns = 4;
+inline constexpr std::int64_t kFewestFewProducts =
+    16;  // of a sum; below, adding up lanes takes longer than what it saves
+
 // Whether the active target has these kernels.
 bool has_byte_panels();
 
@@ -54,6 +58,9 @@ struct BytePanels {
   std::vector<ExtraStep> extra_steps;
   std::vector<std::int64_t> extra_begins, extra_values_begins;
   AlignedVector<std::int8_t> extra_values;
+  // AVX-512, at most kMostFewColumns columns: their weights once more, [matrix][column][line][few_line()], padded with
+  // zeros.
+  AlignedVector<std::int8_t> few;
   std::vector<std::int32_t> zero_points;  // of the values stored here, per panel of all matrices; mostly 0
   std::vector<std::uint8_t> has_lowest;   // per panel: whether it holds -128, which ARM without dot products minds
   std::vector<std::int32_t> sums;         // per column of all matrices, of the values stored, modulo 2^32
@@ -95,6 +102,10 @@ struct BytePanels {
   }
   std::int32_t zero_point(std::int64_t matrix, std::int64_t index) const {
     return zero_points[static_cast<std::size_t>(matrix * panels() + index)];
+  }
+  std::int64_t few_line() const { return (line_depth + 63) / 64 * 64; }
+  const std::int8_t* few_columns(std::int64_t matrix) const {
+    return few.empty() ? nullptr : few.data() + matrix * columns * lines * few_line();
   }
   SplitSteps split(std::int64_t matrix, std::int64_t index) const {
     if (block_steps == 0) return {};

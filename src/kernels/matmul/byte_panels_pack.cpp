@@ -65,6 +65,9 @@ void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& ro
   magnitudes.resize(sums.size());
   zero_points.resize(static_cast<std::size_t>(matrices * panels()));
   has_lowest.resize(zero_points.size());
+  if (target == SimdTarget::kAvx512 && !has_sums && columns <= kMostFewColumns && depth() >= kFewestFewProducts) {
+    few.resize(static_cast<std::size_t>(matrices * columns * lines * few_line()));
+  }
   extra_begins.assign(1, 0);
   extra_values_begins.assign(1, 0);
   std::vector<std::int16_t> rows(static_cast<std::size_t>(panel_columns * depth()));
@@ -103,8 +106,13 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
   std::int8_t* to = values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth() +
                     place_in_panel(column) * group;
   for (std::int64_t line = 0; line < lines; ++line, to += line_steps() * step) {
-    for (std::int64_t k = 0; k < line_depth; ++k, ++from)
-      to[k / group * step + k % group] = static_cast<std::int8_t>(*from + zero_point(matrix, index));
+    std::int8_t* const in_order =
+        few.empty() ? nullptr : few.data() + ((matrix * columns + column) * lines + line) * few_line();
+    for (std::int64_t k = 0; k < line_depth; ++k, ++from) {
+      const auto value = static_cast<std::int8_t>(*from + zero_point(matrix, index));
+      to[k / group * step + k % group] = value;
+      if (in_order != nullptr) in_order[k] = value;
+    }
   }
 }
 

@@ -35,8 +35,7 @@ std::vector<T> small_weights(std::mt19937& random, std::int64_t count, std::int3
 }
 
 template <typename T>
-void compare(std::mt19937& random, const std::string& what) {
-  const ConvShape s = random_conv(random);
+void compare(std::mt19937& random, const ConvShape& s, const std::string& what) {
   const std::vector<T> input = random_bytes<T>(random, s.batches * s.input_batch_size());
   const std::int32_t input_zero = random_zero_point<T>(random);
   const std::int32_t weights_zero = pick(random, 0, 1) == 0 ? 0 : random_zero_point<T>(random);
@@ -102,7 +101,12 @@ void compare_all() {
     if (!has_byte_panels()) return;
     std::mt19937 random(9);
     for (int trial = 0; trial < kTrials && !::testing::Test::HasFatalFailure(); ++trial) {
-      compare<T>(random, std::string(target_name(target)) + ", trial " + std::to_string(trial));
+      const ConvShape s = random_conv(random);
+      compare<T>(random, s, std::string(target_name(target)) + ", trial " + std::to_string(trial));
+    }
+    for (const ConvShape& s : grouped_convs()) {
+      compare<T>(random, s, std::string(target_name(target)));
+      if (::testing::Test::HasFatalFailure()) return;
     }
   });
 }

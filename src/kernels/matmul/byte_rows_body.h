@@ -134,7 +134,7 @@ void load_rows(const ConvShape& s, const T* input, std::int32_t zero_point, std:
   const std::int64_t channels = s.group_inputs(), width = s.x.input;
   const T* group_input = input + group * channels;
   const T* const end = input + s.batches * s.input_batch_size();
-  if (s.is_pointwise() && s.input_channels == row_stride) {
+  if (s.is_pointwise() && s.groups == 1 && s.input_channels == row_stride) {
     load_piece<T>(input + first * row_stride, count * row_stride, end, zero_point, rows);
     return;
   }

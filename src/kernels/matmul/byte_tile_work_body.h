@@ -20,4 +20,7 @@ struct TileWork {
   // whole vectors of them.
   std::int32_t* sums;
   std::int64_t sums_stride;
+  // AVX-512: weights of few columns one column after the other, of which a line takes `few_line` bytes; null: none.
+  const std::int8_t* few;
+  std::int64_t few_line;
 };

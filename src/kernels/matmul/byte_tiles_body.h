@@ -170,7 +170,10 @@ void multiply_wide_panel(const TileWork& work, std::int64_t count) {
   }
 }
 
+#include "kernels/matmul/byte_few_body.h"
+
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
+  if (work.few != nullptr) return multiply_few_columns(work, count);
   if (vectors == 1) multiply_wide_panel<TileColumns<0, true>>(work, count);
   if (vectors == 2) multiply_wide_panel<TileColumns<1, false>>(work, count);
   if (vectors == 3) multiply_wide_panel<TileColumns<1, true>>(work, count);

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/conv/conv_shape.h"
 #include "kernels/matmul/float_columns.h"
@@ -30,8 +31,10 @@ struct FloatPanels {
   AlignedVector<float> values;
 
   FloatPanels() = default;
-  // For the vectors of the active target.
-  FloatPanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count);
+  // For the active target. `vector_lanes`: one of float_vector_lanes() of it, or 0 for those that are fastest on this
+  // CPU.
+  FloatPanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count,
+              std::int64_t vector_lanes = 0);
 
   std::int64_t padded_columns() const { return (columns + lanes - 1) / lanes * lanes; }
   std::int64_t panels() const { return (columns + panel_columns - 1) / panel_columns; }
@@ -44,6 +47,10 @@ struct FloatPanels {
   // Fills column `column` of matrix `matrix` from `depth` numbers that are `stride` apart.
   void set_column(std::int64_t matrix, std::int64_t column, const float* from, std::int64_t stride);
 };
+
+// Floats in a vector of the target's code, the shortest first; more than one number where CPUs of one target differ in
+// what is fast.
+std::vector<std::int64_t> float_vector_lanes(SimdTarget target);
 
 // Output pixels [pixel_begin, pixel_end), counted over all batches, and panels [panel_begin, panel_end) of group
 // `group`. Needs finite weights where windows reach beyond the image.

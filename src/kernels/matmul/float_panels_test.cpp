@@ -17,7 +17,7 @@
 namespace reef::kernels {
 namespace {
 
-constexpr int kTrials = 150;
+constexpr int kTrials = 200;
 
 std::vector<float> random_floats(std::mt19937& random, std::int64_t count) {
   std::normal_distribution<float> normal(0.0f, 1.0f);
@@ -25,6 +25,12 @@ std::vector<float> random_floats(std::mt19937& random, std::int64_t count) {
   for (float& value : values) value = normal(random);
   if (!values.empty()) values[0] = -0.0f;
   return values;
+}
+
+// One of the vector lengths that the target has code for, in turn.
+std::int64_t lanes_in_turn(SimdTarget target, std::int64_t turn) {
+  const std::vector<std::int64_t> all = float_vector_lanes(target);
+  return all[static_cast<std::size_t>(turn) % all.size()];
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -47,11 +53,13 @@ struct Operands {
 TEST(FloatPanels, EqualTheReferenceOnRandomConvolutions) {
   for_each_supported_target([](SimdTarget target) {
     std::mt19937 random(7);
-    for (int trial = 0; trial < kTrials; ++trial) {
-      const ConvShape s = random_conv(random);
+    const std::vector<ConvShape> grouped = grouped_convs();
+    const int chosen = static_cast<int>(grouped.size());
+    for (int trial = 0; trial < chosen + kTrials; ++trial) {
+      const ConvShape s = trial < chosen ? grouped[static_cast<std::size_t>(trial)] : random_conv(random);
       const Operands at(random, s, s.output_channels * s.depth());
       PackedColumns columns(s.groups, s.group_outputs(), s.depth());
-      FloatPanels panels(s.groups, s.group_outputs(), s.depth());
+      FloatPanels panels(s.groups, s.group_outputs(), s.depth(), lanes_in_turn(target, trial));
       for (std::int64_t o = 0; o < s.output_channels; ++o) {
         const float* row = at.weights.data() + o * s.depth();
         panels.set_column(o / s.group_outputs(), o % s.group_outputs(), row, 1);
@@ -79,7 +87,9 @@ TEST(FloatPanels, EqualTheReferenceOnRandomConvolutions) {
 TEST(FloatPanels, EqualTheReferenceOnSingleRows) {
   for_each_supported_target([](SimdTarget target) {
     std::mt19937 random(11);
-    for (const std::int64_t outputs : {1, 15, 31, 63, 64, 65, 96, 127, 128, 130, 256, 300}) {
+    std::int64_t turn = 0;
+    for (const std::int64_t outputs :
+         {1, 1, 15, 15, 31, 31, 63, 63, 64, 64, 65, 65, 96, 96, 127, 127, 128, 128, 130, 130, 256, 256, 300, 300}) {
       ConvShape s;
       s.batches = 1;
       s.input_channels = pick(random, 1, 70);
@@ -87,7 +97,7 @@ TEST(FloatPanels, EqualTheReferenceOnSingleRows) {
       s.x = s.y = {1, 1, 1, 1, 1, 0};
       const Operands at(random, s, outputs * s.depth());
       PackedColumns columns(1, outputs, s.depth());
-      FloatPanels panels(1, outputs, s.depth());
+      FloatPanels panels(1, outputs, s.depth(), lanes_in_turn(target, turn++));
       for (std::int64_t o = 0; o < outputs; ++o) {
         const float* row = at.weights.data() + o * s.depth();
         panels.set_column(0, o, row, 1);
@@ -190,7 +200,7 @@ TEST(FloatPanels, FusedSumsAreRoundedOnceForEachProduct) {
     for (int trial = 0; trial < kTrials; ++trial) {
       const ConvShape s = random_conv(random);
       Operands at(random, s, s.output_channels * s.depth());
-      FloatPanels panels(s.groups, s.group_outputs(), s.depth());
+      FloatPanels panels(s.groups, s.group_outputs(), s.depth(), lanes_in_turn(target, trial));
       for (std::int64_t o = 0; o < s.output_channels; ++o) {
         panels.set_column(o / s.group_outputs(), o % s.group_outputs(), at.weights.data() + o * s.depth(), 1);
       }
