@@ -168,7 +168,7 @@ def learned_samples(name, data, inputs, metric, arguments):
 def options_of(metric, is_pruned, has_labels):
     """What finetune() is told besides: pruned networks learn from labels, too."""
     if metric == "psnr":
-        return {"loss": F.mse_loss, "share": 0.0 if is_pruned else 0.3}
+        return {"loss": F.mse_loss, "share": 0.0}
     if metric == "map50":
         return {"loss": rows_loss}
     return {"share": 0.7 if is_pruned else 0.9} if has_labels else {}
@@ -227,12 +227,14 @@ def measure(name, arguments):
     teacher = Teacher(path, device)
     floats = outputs_of(torch.nn.Module.eval(TeacherModule(teacher)), tested, device)
     row = {"network": name, "metric": metric, "held_out": len(tested), "learned": len(samples), "is_pruned": bool(arguments.pruned),
-           "zeros": arguments.zeros, "fp32": score(metric, floats, truths)[0]}
+           "rate": arguments.rate, "batch": arguments.batch, "fast": arguments.fast, "zeros": arguments.zeros,
+           "fp32": score(metric, floats, truths)[0]}
     like, example = torch.from_numpy(floats[:1]), torch.zeros(1, *calibration.shape[1:])
     variant = "" if not arguments.pruned else "_z75" if arguments.zeros else "_p25"
     source = arguments.pruned / f"{name}{variant}.tflite" if variant else path
     qat = reef.torch.prepare_qat(source, example, calibration, keep_zeros=arguments.zeros).to(device)
     row["plain"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
+    qat.fast_sums = arguments.fast
     row["parameters"] = parameters(qat)
     with tempfile.TemporaryDirectory() as folder:
         best = pathlib.Path(folder) / "best.tflite"
@@ -246,8 +248,10 @@ def measure(name, arguments):
     row["module"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
     with tempfile.TemporaryDirectory() as folder:
         written = (arguments.models_to or pathlib.Path(folder)) / f"{name}{variant}_int8.tflite"
-        # Raises if an output code on the virtual device is not the module's.
-        result = reef.torch.convert(qat, written, verify=arguments.verify)
+        try:  # an error if an output code on the virtual device is not the module's
+            result = reef.torch.convert(qat, written, verify=arguments.verify)
+        except reef.Error as error:
+            return {**row, "error": str(error)}
         converted = reef.torch.from_quantized(written).to(device)
     converted.layout = qat.layout
     row.update(verified=result.verified, notes=result.notes, parameters_after=parameters(qat),
@@ -276,6 +280,9 @@ def table(rows):
     lines = ["| network | metric | held out | learned from | epochs | parameters that are not 0 | fp32 | plain min-max | `reef quantize` | after QAT |",
              "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in sorted(rows, key=lambda row: (row["is_pruned"], row["zeros"], NETWORKS.index(row["network"]))):
+        if "error" in row:
+            lines.append(f"| {row['network']} | not converted: {row['error']} |")
+            continue
         unit = 1 if row["metric"] == "psnr" else 100
         cells = " | ".join(f"{row[key] * unit:.2f}" for key in ("fp32", "plain", "post", "after"))
         name = row["network"] + ("" if not row["is_pruned"] else ", zeros" if row["zeros"] else ", channels")
@@ -302,6 +309,7 @@ def main():
     parser.add_argument("--pruned", type=pathlib.Path, help="folder with NAME_p25.tflite")
     parser.add_argument("--zeros", action="store_true", help="the pruned model has single weights at zero, which stay")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--fast", action="store_true", help="train with sums in float32 on a GPU (QatModel.fast_sums)")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--train", type=int, default=1000, help="samples of the evaluation set to learn from, without --pictures")
     parser.add_argument("--most", type=int, default=10**9, help="pictures to learn from at most")

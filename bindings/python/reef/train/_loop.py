@@ -102,7 +102,7 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise Error(f"{path} is no checkpoint of this program ({type(error).__name__}); remove it, or begin without --resume") from error
+        raise Error(f"{path} is no checkpoint of this program ({type(error).__name__})") from error
 
 
 class Phase:

@@ -121,9 +121,10 @@ class Session:
         return os.path.join(self.request.output, name)
 
     def run(self) -> Dict[str, Any]:
-        os.makedirs(self.request.output, exist_ok=True)
         with processes():
-            model, trained = self._train()
+            model = self._begin()
+            os.makedirs(self.request.output, exist_ok=True)
+            trained = self._train(model)
             return self._quantize(model, trained)
 
     @property
@@ -156,8 +157,8 @@ class Session:
         phase.after_epoch = self.after_epoch
         return phase
 
-    def _train(self):
-        request, model, state = self.request, self._begin(), self.place("float.pt")
+    def _train(self, model: nn.Module) -> Phase:
+        request, state = self.request, self.place("float.pt")
         phase = self._phase("training", model, Settings(request.epochs, request.batch, request.rate, request.seed, request.patience,
                                                         precision=self._precision))
         phase.before_score = self._settle
@@ -165,13 +166,14 @@ class Session:
             kept = load_checkpoint(state)
             model.load_state_dict(kept["model"])
             phase.history.losses, phase.history.scores = kept["losses"], kept["scores"]
-            return model.eval(), phase
+            model.eval()
+            return phase
         if self.resumes and phase.resume():
             self.tell(f"training: goes on after epoch {phase.epoch}")
         phase.run()
         if world()[0] == 0:
             save_whole(state, {"model": model.state_dict(), "losses": phase.history.losses, "scores": phase.history.scores})
-        return model, phase
+        return phase
 
     def _settle(self, model: nn.Module) -> None:
         """Batch norms, over pictures as they are, not varied."""
