@@ -25,6 +25,7 @@ import numpy as np
 import breadth_layers
 import keras_models
 import random_networks
+import random_transformers
 import small_networks
 
 SHIFT = 0.5
@@ -135,6 +136,7 @@ ARCHITECTURES = {
     },
     "Keras": keras_models.MODELS,
     "random": random_networks.NETWORKS,
+    "random transformers": random_transformers.NETWORKS,
     "layers": {name: breadth_layers.SIDE for name in breadth_layers.layers()},
     "small networks": {name: shape for name, (shape, _) in small_networks.NETWORKS.items()},
 }
@@ -218,6 +220,8 @@ def build(name, side):
     if name in breadth_layers.layers():
         torch.manual_seed(hash_of(name))
         return breadth_layers.build(name)
+    if name in random_transformers.NETWORKS:
+        return random_transformers.build(int(name.removeprefix("random_transformer_")))
     if name in random_networks.NETWORKS:
         return random_networks.build(int(name.removeprefix("random_")))
     if is_ultralytics(name):

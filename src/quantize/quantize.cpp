@@ -11,6 +11,7 @@
 #include "quantize/calibration_checks.h"
 #include "quantize/clearing_steps.h"
 #include "quantize/fold_quantization.h"
+#include "quantize/recover/techniques.h"
 #include "quantize/selection_tail.h"
 #include "quantize/session.h"
 #include "quantize/split_outputs.h"
@@ -37,6 +38,10 @@ Status check_model(const ir::Model& model) {
 // no runtime computes, such as those of 32-bit biases.
 Status check_runs(const ir::Model& model) { return cpu::prepared(std::make_shared<const ir::Model>(model)).status(); }
 
+bool may_convolve(const QuantizeOptions& options) {
+  return options.mode == Mode::kInt8 && options.rewrite != Choice::kOff && !options.per_channel_fully_connected;
+}
+
 // What was tried where options leave a choice.
 Status recover(Session& session) {
   const QuantizeOptions& options = session.options();
@@ -50,6 +55,7 @@ Status recover(Session& session) {
     REEF_RETURN_IF_ERROR(equalize_streams(session));
     REEF_RETURN_IF_ERROR(equalize(session));
   }
+  if (may_convolve(options)) REEF_RETURN_IF_ERROR(convolve_uneven_layers(session));
   if (options.automatic_ranges) REEF_RETURN_IF_ERROR(choose_ranges(session));
   if (options.keep_sensitive_float != Choice::kOff && !options.full_integer) {
     REEF_RETURN_IF_ERROR(keep_sensitive_float(session));
@@ -178,9 +184,8 @@ Status keep_selection(const SelectionTail& tail, const std::vector<GivenOut>& gi
 }
 
 // cleared: LSTMs of the model whose clearing steps were taken out. parts: what its outputs consist of.
-Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cleared,
-                                  const std::vector<OutputPart>& parts, const data::SampleSource* source,
-                                  const QuantizeOptions& options) {
+Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, const std::vector<OutputPart>& parts,
+                                  const data::SampleSource* source, const QuantizeOptions& options) {
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
   session.measure_with_more(model);
@@ -191,6 +196,11 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cl
 
   State state;
   state.plan.cleared_lstms = cleared;
+  // Where results are measured, equalization comes first and knows layers by their operators.
+  if (!session.can_measure() && may_convolve(options)) {
+    const int uneven = convolve_uneven_layers(model);
+    if (uneven > 0) result.notes.push_back(note_of_uneven_layers(uneven) + "; --keep-structure leaves them");
+  }
   state.model = state.float_model = std::make_shared<const ir::Model>(model);
   const auto begin = std::chrono::steady_clock::now();
   REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
@@ -297,7 +307,7 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
   REEF_ASSIGN_OR_RETURN(SplitResult split, split_outputs(rest, source, options));
   ir::Model& changed = split.model;
   const ClearedLstms cleared = options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
-  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(changed, cleared, split.parts, source, options));
+  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(std::move(changed), cleared, split.parts, source, options));
   REEF_RETURN_IF_ERROR(keep_selection(tail, split.given, result));
   // The parts of a tensor that the end reads are joined again in front of it: nobody sees that it was taken apart.
   if (tail.empty()) result.notes.insert(result.notes.end(), split.notes.begin(), split.notes.end());

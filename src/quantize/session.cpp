@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "quantize/graph_constants.h"
+#include "quantize/headroom.h"
 #include "quantize/scale_limits.h"
 #include "quantize/work.h"
 
@@ -128,6 +129,7 @@ void State::refresh(const QuantizeOptions& options) {
     if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
     plan.ranges[t] = known->second;
   }
+  if (options.mode == Mode::kInt8) leave_headroom(*model, *calibration, plan.ranges);
 }
 
 void State::set_calibration(std::shared_ptr<const Calibration> observed) {

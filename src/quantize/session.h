@@ -134,6 +134,7 @@ class Session {
 Status fold_centring(Session& session);
 Status affine_layers(Session& session);
 Status centre_attention(Session& session);
+Status convolve_uneven_layers(Session& session);
 Status choose_ranges(Session& session);
 Status equalize(Session& session);
 Status equalize_streams(Session& session);

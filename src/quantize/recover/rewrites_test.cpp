@@ -244,6 +244,30 @@ TEST(QuantizeRewrites, AProductThatOthersReadStays) {
   EXPECT_EQ(affine_layers(changed), 0);
 }
 
+// One output with weights a hundred times as large.
+TEST(QuantizeRewrites, UnevenLayersGetAScaleForEachOutput) {
+  Network net;
+  const std::int32_t y = net.dense(net.x, 30);
+  const auto weights = static_cast<std::size_t>(net.last().inputs[1]);
+  const auto even = net.done(y);
+  ir::Model changed = *even;
+  EXPECT_EQ(convolve_uneven_layers(changed), 0);
+  std::vector<float> values = float_values(net.model, net.graph().tensors[weights]);
+  for (std::size_t i = 0; i < kWidth; ++i) values[7 * kWidth + i] *= 100;
+  set_constant(net.model, net.graph().tensors[weights], values);
+  // Without a bias, too: CONV_2D needs one.
+  net.last().inputs.pop_back();
+  const auto model = net.done(y);
+  changed = *model;
+  EXPECT_EQ(convolve_uneven_layers(changed), 1);
+  EXPECT_EQ(count_of(changed, "FULLY_CONNECTED"), 0);
+  EXPECT_EQ(count_of(changed, "CONV_2D"), 1);
+  expect_same_outputs(model, changed);
+  const ir::Model made = in_integers(*model, Choice::kAutomatic, Choice::kOff).model;
+  EXPECT_EQ(count_of(made, "CONV_2D"), 1);
+  EXPECT_EQ(count_of(in_integers(*model, Choice::kOff, Choice::kOff).model, "CONV_2D"), 0);
+}
+
 TEST(QuantizeRewrites, ValuesOfAttentionAreCentred) {
   Network net;
   const auto model = net.done(net.attention(net.x, 3));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/status.h"
 #include "ir/model.h"
@@ -22,6 +23,8 @@ int equalize_streams(ir::Model& model, const Calibration& calibration, ChannelFa
 int fold_centring(ir::Model& model);
 int affine_layers(ir::Model& model);
 Result<int> centre_attention(ir::Model& model, const Calibration& calibration);
+int convolve_uneven_layers(ir::Model& model);
+std::string note_of_uneven_layers(int count);  // for users
 
 // Moves integers `q` (nearest to weights / scale at the start) by single steps, each towards the other neighbour of the
 // true value, as long as that lowers e^T H e with e = q * scale - weights. `moments`: H, n x n for n weights.
