@@ -79,6 +79,7 @@ void add_commands(reef::app::Command& app, reef::app::Action& action) {
   reef::app::add_convert(app, action);
   reef::app::add_quantize(app, action);
   reef::app::add_prune(app, action);
+  reef::app::add_tune(app, action);
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
   reef::app::add_learn(app, action);

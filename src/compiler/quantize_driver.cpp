@@ -206,7 +206,8 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
         fmt::format("chosen because the float model does better with it: {}, measured", outcome.better_preprocess_why);
     outcome.preprocess_is_guess = true;
   }
-  REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
+  REEF_ASSIGN_OR_RETURN(outcome.result,
+                        quantize::quantize(loaded.model, samples.get(), request.how, request.calibrator));
   compare_detections(request, loaded.model, samples, outcome);
   if (samples != nullptr) measure_precision(request, loaded.model, *samples, outcome);
   outcome.origins = origins_of(loaded.origins, outcome.result.names);

@@ -101,6 +101,10 @@ class Dataset : public SampleSource {
   Result<Placement> placement(std::int64_t sample, const InputSpec& input) const;
   Result<std::pair<int, int>> picture_size(std::int64_t sample) const;
 
+  // Where a sample lies among all that are stored, before --shuffle and --limit.
+  std::int64_t stored_number(std::int64_t sample) const { return order_[static_cast<std::size_t>(sample)]; }
+  std::int64_t stored_samples() const { return store_->size(); }
+
   const ChosenPreprocess& preprocess() const { return preprocess_; }
   bool holds_pictures() const { return store_->holds_pictures(); }
   // "2000 samples: array 'images' uint8 [2000, 32, 32, 3] of x.npz, labels from 'labels'"

@@ -105,6 +105,7 @@ _STATUS = {
     "reef_model_read": [c_void_p, c_size_t, _OUT],
     "reef_model_tensor": [_HANDLE, c_size_t, POINTER(Tensor)],
     "reef_model_for_training": [_HANDLE, POINTER(CompileOptions), _OUT, POINTER(c_void_p)],
+    "reef_model_as_compiled": [_HANDLE, POINTER(CompileOptions), _OUT, POINTER(c_void_p)],
     "reef_model_save": [_HANDLE, POINTER(TensorEdit), c_size_t, c_char_p],
     "reef_chip_function": [_HANDLE, c_size_t, ChipAffine, ChipAffine, POINTER(c_int32)],
     "reef_chip_exponentials": [c_float, POINTER(c_int32)],
