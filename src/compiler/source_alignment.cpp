@@ -11,8 +11,9 @@ namespace reef::compiler {
 namespace {
 
 bool is_same_tensor(const ir::Model& compiled, const ir::Tensor& a, const ir::Model& source, const ir::Tensor& b) {
-  return (a.name == b.name || ir::name_before_apart(a.name) == b.name) && a.type == b.type && a.shape == b.shape && a.is_variable == b.is_variable &&
-         a.quantization.scale == b.quantization.scale && a.quantization.zero_point == b.quantization.zero_point &&
+  return (a.name == b.name || ir::name_before_apart(a.name) == b.name) && a.type == b.type && a.shape == b.shape &&
+         a.is_variable == b.is_variable && a.quantization.scale == b.quantization.scale &&
+         a.quantization.zero_point == b.quantization.zero_point &&
          ir::constant_data(compiled, a) == ir::constant_data(source, b);
 }
 

@@ -6,9 +6,10 @@ Options and folders are those of make_onnx_exports.py: files that its optimizer 
 these nodes.
 """
 import numpy as np
+from onnx import TensorProto as T
 
 import make_onnx_exports as exports
-from make_onnx_exports import T, case
+from onnx_export_graph import case
 
 MS = "com.microsoft"
 exports.CASES.clear()  # only those below
@@ -201,6 +202,17 @@ def quantized_movement(g):
     left, right = g.node("Split", y, axis=1, outputs=2)
     y = g.node("QLinearAdd", left, wide, middle, right, wide, middle, wide, middle, domain=MS)
     y = g.node("Flatten", g.node("Slice", y, g.ints(0, 0), g.ints(9, 9), g.ints(2, 3)))
+    g.output(g.node("DequantizeLinear", y, wide, middle))
+
+
+@case()
+def bytes_looked_up(g):
+    """A table of bytes whose scale is named behind the Gather and the Transpose that move its rows."""
+    x = g.input("input", [1, 7], dtype=np.int64, low=0, high=9)
+    table = g.const(g.rng.randint(0, 256, (10, 6)).astype(np.uint8))
+    fine, middle, wide = g.const(np.float32(0.01)), g.const(np.uint8(133)), g.const(np.float32(0.02))
+    weights = [g.const(g.rng.randint(-127, 128, (4, 6, 3)).astype(np.int8)), g.const(np.full(4, 0.004, np.float32)), g.const(np.zeros(4, np.int8))]
+    y = g.node("QLinearConv", g.node("Transpose", g.node("Gather", table, x), perm=[0, 2, 1]), fine, middle, *weights, wide, middle, kernel_shape=[3])
     g.output(g.node("DequantizeLinear", y, wide, middle))
 
 

@@ -12,6 +12,7 @@
 
 #include "import/onnx/conv.h"
 #include "import/onnx/matmul.h"
+#include "ops/registry.h"
 
 namespace reef::import {
 namespace {
@@ -96,6 +97,20 @@ Id quantized_by_arithmetic(GraphBuilder& b, Id x, Id scale, Id zero_point, int a
   return cast(b, y, type);
 }
 
+// Integers that nodes have only moved until now (a table that a Gather looks up, turned by a Transpose) have the scale
+// that the first node names which reads them as numbers.
+void give_scale(GraphBuilder& b, Id x, const ir::Quantization& q) {
+  while (x >= 0 && !b.tensor(x).quantization.is_quantized() && is_quantizable(b.type(x))) {
+    b.set_quantization(x, q);
+    const std::int32_t producer = b.producer(x);
+    if (producer < 0) return;
+    const ir::Operator& op = b.model().subgraphs[0].operators[static_cast<std::size_t>(producer)];
+    const bool moves = ops::form_of(op) == ops::Form::kMove || op.type == "GATHER";
+    if (!moves || op.inputs.empty()) return;
+    x = static_cast<Id>(op.inputs[0]);
+  }
+}
+
 }  // namespace
 
 Id dequantize(GraphBuilder& b, Id x, Id scale, Id zero_point, int axis) {
@@ -112,7 +127,7 @@ Id dequantize(GraphBuilder& b, Id x, Id scale, Id zero_point, int axis) {
   } else if (q->is_per_axis()) {
     return dequantized_by_arithmetic(b, x, scale, zero_point, axis);
   }
-  b.set_quantization(x, *std::move(q));
+  give_scale(b, x, *q);
   return b.emit_kept("DEQUANTIZE", x, ir::DataType::kFloat32);
 }
 
