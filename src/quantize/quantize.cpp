@@ -198,8 +198,13 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
 
   State state;
   state.plan.cleared_lstms = cleared;
-  // Where results are measured, equalization comes first and knows layers by their operators.
+  // What only takes roundings away needs no proof. Where results are measured, equalization comes first and knows
+  // layers by their operators.
   if (!session.can_measure() && may_convolve(options)) {
+    if (affine_layers(model) > 0) {
+      result.notes.push_back(
+          "products and sums with constants for each channel become one layer; --keep-structure leaves them");
+    }
     const int uneven = convolve_uneven_layers(model);
     if (uneven > 0) result.notes.push_back(note_of_uneven_layers(uneven) + "; --keep-structure leaves them");
   }
