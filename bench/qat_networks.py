@@ -24,7 +24,7 @@ TORCHVISION = {"resnet18": {}, "mobilenet_v3_small": {}, "efficientnet_b0": {}, 
                "regnet_y_400mf": {}, "googlenet": {"init_weights": False, "aux_logits": False}}
 TIMM = {"vit_tiny_patch16_224": {"img_size": SIZE, "depth": 3}, "mixer_s32_224": {"img_size": SIZE, "num_classes": 10}, "convnext_atto": {},
         "ghostnet_100": {}, "hardcorenas_a": {}, "efficientvit_b0": {}, "legacy_seresnet18": {}, "poolformer_s12": {}, "cspdarknet53": {},
-        "dla34": {}, "resmlp_12_224": {"img_size": SIZE}}
+        "dla34": {}, "resmlp_12_224": {"img_size": SIZE}, "xcit_nano_12_p16_224": {"img_size": SIZE}}
 ULTRALYTICS = ("yolov5n", "yolov8n", "yolo11n")
 
 
