@@ -107,9 +107,12 @@ void add_options(Command& command, TrainArguments& arguments) {
       .check(between(0, 100000))
       .capture_default_str();
   command.add_option("--seed", arguments.seed, "Same seed and pictures, same model").capture_default_str();
-  command.add_option("--checkpoint", arguments.checkpoint,
-                     "Weights to begin with: finished_float.pt of another run, or the word shipped: a backbone of Reef's");
-  command.add_option("--precision", arguments.precision, "Of the float network: float32, bfloat16 where it will do, float64")
+  command.add_option(
+      "--checkpoint", arguments.checkpoint,
+      "Weights to begin with: finished_float.pt of another run, or the word shipped: a backbone of Reef's");
+  command
+      .add_option("--precision", arguments.precision,
+                  "Of the float network: float32, bfloat16 where it will do, float64")
       .transform(one_of({"auto", "full", "mixed", "double"}))
       .capture_default_str();
   command.add_option("--ray-workers", arguments.ray_workers, "Train by so many workers of Ray Train; 0: in one process")

@@ -93,8 +93,8 @@ reef_status reef_model_for_training(const reef_model* model, const reef_compile_
   return describe_graph(model, options, compiler::GraphUse::kTraining, rewritten, json);
 }
 
-reef_status reef_model_as_compiled(const reef_model* model, const reef_compile_options* options,
-                                   reef_model** rewritten, char** json) {
+reef_status reef_model_as_compiled(const reef_model* model, const reef_compile_options* options, reef_model** rewritten,
+                                   char** json) {
   return describe_graph(model, options, compiler::GraphUse::kChecking, rewritten, json);
 }
 

@@ -27,6 +27,7 @@ from reef.train import TrainRequest, train_classifier, train_detector
 from reef.train._backbones import BACKBONES
 from reef.train._boxes import read_boxes
 from reef.train._detector import default_boxes, default_targets, map50
+from reef.train._pictures import load
 from reef.train._session import HEADS
 
 torch.set_num_threads(1)
@@ -342,6 +343,17 @@ class ProcessesTest(FolderTest):
         self.same(json.loads((self.folder / "mine" / "report.json").read_text()), alone)
 
 
+class PicturesTest(FolderTest):
+    def test_sizes_may_differ(self):
+        files = []
+        for i, size in enumerate(((20, 40, 3), (64, 64, 3), (1, 1, 3), (33, 7, 3))):
+            files.append(self.folder / f"{i}.png")
+            reef.save_image(files[-1], np.full(size, 40 * i, np.uint8))
+        pixels = load(files, 32)
+        self.assertEqual(tuple(pixels.shape), (4, 3, 32, 32))
+        self.assertEqual([int(one.float().mean()) for one in pixels], [0, 40, 80, 120])
+
+
 class RefusalsTest(FolderTest):
     """A sentence for each kind of bad data, and nothing written."""
 
@@ -380,6 +392,13 @@ class RefusalsTest(FolderTest):
                               ("0 0.5 0.5 0 0.1", "no area"), ("0 nan 0.5 0.1 0.1", "no number")):
             (folder / "labels" / "000.txt").write_text(row + "\n")
             self.refused(sentence, train_detector)
+
+    def test_damaged_pictures_with_boxes(self):
+        folder = make_boxes(self.folder / "data", "yolo")
+        good = (folder / "images" / "003.png").read_bytes()
+        for content in (b"", good[:len(good) // 2], b"no picture"):
+            (folder / "images" / "003.png").write_bytes(content)
+            self.refused("1 of .* pictures cannot be read: .*003.png", train_detector)
 
     def test_box_files(self):
         folder = make_boxes(self.folder / "data", "coco")
