@@ -56,6 +56,13 @@ struct EvalArguments {
   std::string cluster, keep;
 };
 
+Json stages_json(const data::Dataset& dataset, const evaluate::RunnerReport& run) {
+  const data::ReadCounters read = dataset.counters();
+  return {{"kind", "measured"},           {"samples", read.samples}, {"read_s", read.reading},
+          {"decode_s", read.decoding},    {"fit_s", read.fitting},   {"inference_s", run.inference_seconds},
+          {"judge_s", run.answer_seconds}};
+}
+
 void print_evaluation(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
                       const runtime::Placement& place, int threads) {
   const evaluate::Figure& figure = result.figure;
@@ -73,6 +80,8 @@ void print_evaluation(const EvalArguments& arguments, const data::Dataset& datas
   json["time"] = {{"kind", "measured"},
                   {"seconds", result.run.seconds},
                   {"mean_inference_ms", 1000 * result.run.inference_seconds / static_cast<double>(result.samples)}};
+  if (place.replicas.size() > 1) json["replicas"] = shares_json(result.run.devices);
+  if (arguments.data.is_verbose) json["stages"] = stages_json(dataset, result.run);
   json["notes"] = result.run.notes;
   print_json(json);
 }
@@ -305,6 +314,13 @@ Status eval(EvalArguments arguments) {
     print_evaluation(arguments, *dataset, *result, run.place, run.threads);
   } else {
     print_figure(*result);
+    print_shares(result->run.devices, arguments.data.is_verbose);
+    if (arguments.data.is_verbose) {
+      print_read_counters(dataset->counters());
+      print_error("reef: inference {:.3f} s, judging {:.3f} s, on all threads together (measured)\n",
+                  result->run.inference_seconds, result->run.answer_seconds);
+    }
+    for (const std::string& note : result->run.devices.notes) print_error("reef: note: {}\n", note);
     warn_about_offset(arguments, *result);
     const bool is_float = data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !computes_integers(*model);
     print_eval_summary(arguments, *dataset, *result, run.place, is_compiled(*model), is_float);
@@ -321,6 +337,7 @@ void add_eval(Command& app, Action& action) {
       .required();
   add_front_end_flags(command, arguments->front_end);
   add_data_options(command, arguments->data, /*is_required=*/true);
+  add_stages_option(command, arguments->data);
   command.add_option("--metric", arguments->metric, "What to measure")
       .required()
       .transform(one_of({"top1", "top5", "map50", "psnr", "miou"}));
@@ -346,6 +363,7 @@ void add_eval(Command& app, Action& action) {
   command.add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
       .capture_default_str();
   add_device_options(command, arguments->device);
+  add_devices_option(command, arguments->device);
   command.add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
       .check(between(1, 256));
   command
@@ -387,6 +405,7 @@ void add_eval(Command& app, Action& action) {
       "--metric top1\n"
       "  reef eval cifar.tflite --data cifar10_eval.npz --preprocess mean=127.5,std=127.5 --metric top1 --limit 500\n"
       "  reef eval compiled_edgetpu.tflite --data pictures --metric top1 --label-offset 1 --device virtual\n"
+      "  reef eval compiled_edgetpu.tflite --data shards/*.tar --metric top1 --device virtual --devices 4\n"
       "  reef eval model.tflite --data pictures --metric top1 --cluster local:4");
   command.callback([arguments, &action] { action = [arguments] { return eval(*arguments); }; });
 }

@@ -221,6 +221,7 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   outcome.model_bytes = file_size(request.model);
   outcome.output_bytes = static_cast<std::int64_t>(outcome.file.size());
   REEF_RETURN_IF_ERROR(explain_error(request, samples, outcome));
+  if (samples != nullptr) outcome.fetched = samples->counters();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }

@@ -55,6 +55,7 @@ struct QuantizeOutcome {
   passes::PassLog log;                    // of simplification
   std::vector<std::string> worst_layers;  // sentences from the report, if one was asked for
   double seconds = 0;                     // measured
+  data::ReadCounters fetched;             // work on samples before they reach the model
 };
 
 // Reads the model, quantizes it and writes the files that the request names.

@@ -30,7 +30,8 @@ Status check_model(const ir::Model& model) {
     return op.type != "DEQUANTIZE" && op.type != "QUANTIZE" &&
            std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
   });
-  REEF_REQUIRE(has_float_ops, "the model computes nothing in float32: it is quantized already");
+  REEF_REQUIRE(has_float_ops || computes_in_16_bits(model),
+               "the model computes nothing in float32: it is quantized already. `reef compile` takes it as it is");
   return ok_status();
 }
 
