@@ -91,6 +91,9 @@ def shard_count(samples: int) -> int:
 def split(data: str, described: dict, truth: Optional[str] = None, count: Optional[int] = None) -> List[Shard]:
     """Shards of what `reef eval --describe-samples` described."""
     names, samples = described["names"], described["samples"]
+    if not described["pictures_in_files"] and not data.endswith((".npz", ".npy")):
+        raise ClusterError(f"--cluster cuts folders of pictures, .npz and .npy files, and {data} is none; `reef eval --shard I/N --partial` "
+                           "takes every kind of samples")
     count = count or shard_count(samples)
     if described["pictures_in_files"]:
         return _of_pictures(data, truth, names, count)
