@@ -85,7 +85,7 @@ def _ranges(samples: int, count: int):
 def shard_count(samples: int) -> int:
     """So many that workers share the work evenly, and so few that starting the program does not count. It depends on the
     samples alone: a run that goes on with other workers finds the shards that are done."""
-    return max(1, min(samples, max(16, samples // 512), 1024))
+    return max(1, min(samples, max(8, samples // 512), 1024))
 
 
 def split(data: str, described: dict, truth: Optional[str] = None, count: Optional[int] = None) -> List[Shard]:
