@@ -55,7 +55,9 @@ TEST(AttentionRewrites, SlicesInFrontKeepTokensAndChannels) {
   expect_same_and_fitting(model);
   const ir::Model result = rewritten(model, standard_options()).model;
   for (const ir::Tensor& tensor : result.subgraphs[0].tensors) {
-    if (tensor.shape.rank() >= 3) EXPECT_EQ(tensor.shape.last(), 8) << tensor.name;
+    if (tensor.shape.rank() >= 3) {
+      EXPECT_EQ(tensor.shape.last(), 8) << tensor.name;
+    }
   }
 }
 
