@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reef eval` on 1, 2 and 4 workers: equal figures, and what the workers cost.
 
-    bench/cluster.py build/reef MODEL --data D --metric M [OPTIONS OF reef eval] [--schedulers local,ray]
+    bench/cluster.py build/reef MODEL --data D --metric M [OPTIONS OF reef eval] [--schedulers local,ray] [--workers 1,2,4]
 
 Wall-clock time says nothing on a machine with other work, so CPU time is counted: of the command without --cluster on one thread, and of
 every shard. "Cores" is how many times as fast N free cores would be by that: the CPU time of the whole command over that of the busiest worker when each shard
@@ -38,6 +38,11 @@ def main():
         at = words.index("--schedulers")
         schedulers = words[at + 1].split(",")
         del words[at:at + 2]
+    counts = [1, 2, 4]
+    if "--workers" in words:
+        at = words.index("--workers")
+        counts = [int(one) for one in words[at + 1].split(",")]
+        del words[at:at + 2]
     before = cpu_seconds()
     whole = json.loads(subprocess.run([reef, "eval", *words, "--threads", "1", "--json"], capture_output=True, text=True, check=True).stdout)
     alone = cpu_seconds() - before
@@ -45,7 +50,7 @@ def main():
     print(f"one process: {whole['metric']} {whole['value']!r}, {alone:.2f} s of CPU (measured)")
     print("| scheduler | workers | equal to one process | shards | CPU of shards, s | busiest worker, s | cores |\n| --- | ---: | --- | ---: | ---: | ---: | ---: |")
     for name in schedulers:
-        for workers in (1, 2, 4):
+        for workers in counts:
             with cluster.connect(f"{name}:{workers}") as scheduler:
                 report = cluster.evaluate(scheduler, words, os.path.abspath(reef), quiet=True)
             seconds = report["cpu_seconds_of_shards"]

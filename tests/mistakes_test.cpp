@@ -62,7 +62,7 @@ const std::vector<Mistake>& mistakes() {
       {"an integer model tuned", "tune INT8 --data IMAGES -o FOLDER/t", 1, {"give the float model"}},
       {"tuned by an empty folder", "tune FLOAT --data FOLDER/hollow -o FOLDER/t", 1, {"holds no pictures"}},
       {"tuned into the samples", "tune FLOAT --data IMAGES -o IMAGES", 1, {"holds the samples"}},
-      {"a shard beyond the last", "eval INT8 --data IMAGES --metric top1 --shard 3/2 --partial FOLDER/p", 1, {"K/N"}},
+      {"a shard beyond the last", "quantize FLOAT --data IMAGES --shard 2/2 --partial FOLDER/p", 1, {"I/N"}},
       {"a sweep without a cluster",
        "prune FLOAT --data IMAGES -o FOLDER/o.tflite --sweep params=0.5",
        1,

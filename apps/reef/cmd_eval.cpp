@@ -27,7 +27,6 @@
 #include "limit_flags.h"
 #include "progress.h"
 #include "report/summary.h"
-#include "shard.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -49,7 +48,6 @@ struct EvalArguments {
   LimitFlags limits = LimitFlags::for_data();
   // Evaluations in parts.
   std::string partial;             // file for what is kept of the samples
-  std::string shard;               // "2/8"; empty: all samples
   std::string sample_names;        // file with a name a line, for arrays that are pieces of larger ones
   std::vector<std::string> merge;  // parts, or a text file that lists them
   bool describes = false;
@@ -261,7 +259,7 @@ Result<evaluate::Evaluation> merged(const EvalArguments& arguments, const data::
 Status write_partial(const EvalArguments& arguments, const std::shared_ptr<const ir::Model>& model,
                      const std::shared_ptr<const data::Dataset>& dataset, evaluate::Metric& metric,
                      const evaluate::RunnerOptions& run) {
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> samples, samples_of_shard(arguments.shard, dataset->size()));
+  const std::vector<std::int64_t> samples = data::in_order(dataset->size());
   metric.start(std::ssize(samples));
   REEF_ASSIGN_OR_RETURN(const evaluate::RunnerReport report,
                         evaluate::answer_samples(model, dataset, samples, metric, run));
@@ -271,8 +269,8 @@ Status write_partial(const EvalArguments& arguments, const std::shared_ptr<const
   if (arguments.json) {
     print_json({{"partial", arguments.partial}, {"samples", samples.size()}, {"seconds", report.seconds}});
   } else {
-    print_text("{} of {} samples measured, kept in {}\nreef eval ... --merge with all parts gives the figure\n",
-               samples.size(), dataset->size(), arguments.partial);
+    print_text("{} samples measured, kept in {}\nreef eval ... --merge with all parts gives the figure\n",
+               samples.size(), arguments.partial);
   }
   return ok_status();
 }
@@ -377,8 +375,6 @@ void add_eval(Command& app, Action& action) {
   add_limit_flags(command, arguments->limits);
   {
     const OptionGroup group(command, "In parts, in several processes (docs/cluster.md)");
-    command.add_option("--shard", arguments->shard, "Measure only part K of N of the samples, with --partial")
-        .option_text("K/N");
     Option partial = command.add_option("--partial", arguments->partial,
                                         "Write what is kept of the samples to this file, for --merge (JSON)");
     command

@@ -29,13 +29,13 @@ struct Arguments {
   PassFlags passes;
   bool json = false, quiet = false;
   // Calibration in parts.
-  std::string shard, partial, cluster;  // "2/8", file
+  std::string shard, partial, cluster;  // "0/8", file
   std::vector<std::string> parts;
 };
 
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{1} << 34;
 
-// Calibrates with part K of N of the samples, writes that down and ends the command: the rest of quantizing is for the
+// Calibrates with a part of the samples, writes that down and ends the command: the rest of quantizing is for the
 // process that has all parts.
 struct PartTaken {
   bool done = false;
@@ -151,8 +151,10 @@ void add_quantize(Command& app, Action& action) {
   add_limit_flags(command, how.limits);
   {
     const OptionGroup group(command, "In parts, in several processes (docs/cluster.md)");
-    command.add_option("--shard", arguments->shard, "Calibrate only with part K of N of the samples, with --partial")
-        .option_text("K/N");
+    command
+        .add_option("--shard", arguments->shard,
+                    "Calibrate only with this part of the samples, with --partial: 0/4 is every fourth")
+        .option_text("I/N");
     Option partial = command.add_option("--partial", arguments->partial,
                                         "Write what was seen of the samples to this file, and stop");
     command

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --shard K/N.
+// --shard I/N, of samples that are not a data set of their own.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace reef::app {
 
-// The samples of part K of N of so many: [all * (K - 1) / N, all * K / N), none where there are more parts than
-// samples. All of them where no part is named.
+// Every N-th of so many samples, from number I on; none where there are more parts than samples. All of them where no
+// part is named.
 Result<std::vector<std::int64_t>> samples_of_shard(const std::string& shard, std::int64_t all);
 
 }  // namespace reef::app

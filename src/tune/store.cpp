@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -65,15 +66,18 @@ Result<std::string> Store::hash_of(const std::string& path) {
 }
 
 Result<std::string> Store::hash_of_files(const std::vector<std::string>& paths, const std::string& base) {
-  std::string all;
+  std::set<std::string> lines;  // in an order that does not depend on where the files are
   std::error_code error;
   for (const std::string& path : paths) {
     if (path.empty() || fs::is_directory(path, error)) continue;
     REEF_ASSIGN_OR_RETURN(const std::string hash, hash_of(path));
-    const fs::path name = base.empty() ? fs::path(path).filename() : fs::path(path).lexically_relative(base);
-    all += fmt::format("{} {}\n", hash, name.generic_string());
+    fs::path name = base.empty() ? fs::path(path).filename() : fs::path(path).lexically_relative(base);
+    if (name.empty() || *name.begin() == "..") name = fs::path(path).filename();
+    lines.insert(fmt::format("{} {}\n", name.generic_string(), hash));
   }
   save_memo();
+  std::string all;
+  for (const std::string& line : lines) all += line;
   return hash_of_text(all);
 }
 

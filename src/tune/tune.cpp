@@ -51,6 +51,7 @@ Status set_context(const TuneRequest& request, Store& store) {
                         {"truth", std::filesystem::path(subject.data.truth).filename().string()},
                         {"preprocess", subject.data.preprocess},
                         {"limit", subject.data.limit},
+                        {"shard", {subject.data.shard, subject.data.shards}},
                         {"shuffle", subject.data.shuffle_seed ? Json(*subject.data.shuffle_seed) : Json()},
                         {"shapes", front_end.input_shapes},
                         {"values", front_end.input_values},

@@ -129,6 +129,12 @@ TEST_F(TuneFolder, HashesFollowContentsAndNames) {
   ASSERT_TRUE(of_a.ok() && again.ok() && of_b.ok());
   EXPECT_EQ(*of_a, *again);
   EXPECT_NE(*of_a, *of_b) << "names can decide what is right";
+  // As on another machine: below another folder, and a file that stood elsewhere put into it.
+  for (const char* place : {"here/set", "there"}) fs::create_directories(folder_ / place);
+  for (const char* name : {"here/set/1.png", "there/1.png"}) std::ofstream(path(name)) << "picture";
+  for (const char* name : {"here/labels.txt", "there/labels.txt"}) std::ofstream(path(name)) << "labels";
+  EXPECT_EQ(*store.hash_of_files({path("here/set/1.png"), path("here/labels.txt")}, path("here/set")),
+            *store.hash_of_files({path("there/labels.txt"), path("there/1.png")}, path("there")));
   std::ofstream(a) << "Samples";
   EXPECT_NE(*store.hash_of_files({a}, ""), *of_a);
 }

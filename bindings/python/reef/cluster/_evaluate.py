@@ -15,7 +15,7 @@ from ._shards import Shard, split
 from ._work import Blob, Job, why, write_whole
 
 # Options that are about the samples as a whole: workers get what was settled.
-_ABOUT_SAMPLES = {"--data": 1, "--limit": 1, "--shuffle": 1, "--preprocess": 1, "--truth": 1, "--labels": 1, "--boxes": 1}
+_ABOUT_SAMPLES = {"--data": 1, "--limit": 1, "--shuffle": 1, "--preprocess": 1, "--truth": 1, "--labels": 1, "--boxes": 1, "--shard": 1}
 _FOR_DRIVER = {"--json": 0, "--threads": 1}
 
 

@@ -85,12 +85,15 @@ def _ranges(samples: int, count: int):
 def shard_count(samples: int) -> int:
     """So many that workers share the work evenly, and so few that starting the program does not count. It depends on the
     samples alone: a run that goes on with other workers finds the shards that are done."""
-    return max(1, min(samples, max(16, samples // 512), 1024))
+    return max(1, min(samples, max(8, samples // 512), 1024))
 
 
 def split(data: str, described: dict, truth: Optional[str] = None, count: Optional[int] = None) -> List[Shard]:
     """Shards of what `reef eval --describe-samples` described."""
     names, samples = described["names"], described["samples"]
+    if not described["pictures_in_files"] and not data.endswith((".npz", ".npy")):
+        raise ClusterError(f"--cluster cuts folders of pictures, .npz and .npy files, and {data} is none; `reef eval --shard I/N --partial` "
+                           "takes every kind of samples")
     count = count or shard_count(samples)
     if described["pictures_in_files"]:
         return _of_pictures(data, truth, names, count)
