@@ -12,6 +12,7 @@
 #include "data/array_sample.h"
 #include "data/dataset.h"
 #include "data/values.h"
+#include "formats/image/image.h"
 #include "formats/numpy/npz.h"
 
 namespace reef::data {
@@ -181,6 +182,8 @@ Result<std::vector<std::string>> input_arrays(const numpy::Npz& npz, const Datas
     std::string name = usual_first ? usual_array(npz, options.use) : "";
     if (name.empty()) name = first_present(npz, candidates);
     if (name.empty() && count == 1) name = usual_array(npz, options.use);
+    REEF_REQUIRE(!npz.names().empty(),
+                 "'{}' is a zip archive without arrays: unpack it, and give the folder with pictures", options.path);
     REEF_REQUIRE(!name.empty(), "'{}' has no array for input '{}'; name one for each input with --array A,B: {}",
                  options.path, input, list_of(npz));
     names.push_back(name);
@@ -226,6 +229,11 @@ Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, 
     }
   } else {
     auto array = numpy::read_npy(file);
+    if (!array.ok() && !options.path.ends_with(".npy")) {
+      const Status picture = image::probe(options.path);
+      REEF_REQUIRE(!picture.ok(), "'{}' is one picture: give the folder it is in", options.path);
+      return picture.in(fmt::format("'{}' is no folder of pictures, no .npz and no .npy", options.path));
+    }
     if (!array.ok())
       return array.status().in(fmt::format("'{}' is no folder of pictures, no .npz and no .npy", options.path));
     REEF_REQUIRE(model.subgraphs[0].inputs.size() == 1, "the model has {} inputs; '{}' holds one array. Give an .npz",

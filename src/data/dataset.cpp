@@ -4,18 +4,40 @@
 #include <filesystem>
 #include <numeric>
 
+#include <fmt/ranges.h>
+
 #include "data/subset.h"
+#include "ir/describe.h"
 
 namespace reef::data {
+namespace {
+
+// A folder of pictures feeds one input. The error says in Python how samples for several are written.
+Status require_one_input(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  if (graph.inputs.size() == 1) return ok_status();
+  std::string arrays;
+  for (const std::int32_t t : graph.inputs) {
+    const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(t)];
+    std::vector<std::string> sizes = {"N"};
+    for (int i = 1; i < input.shape.rank(); ++i) sizes.push_back(fmt::format("{}", input.shape[i]));
+    arrays += fmt::format(", '{}': {} of shape ({}{})", ir::describe_name(input.name), ir::type_name(input.type),
+                          fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");
+  }
+  return invalid_input(
+      "the model has {} inputs; a folder of pictures feeds one. Give an .npz with an array of N samples for each: "
+      "numpy.savez('samples.npz', **{{{}}})",
+      graph.inputs.size(), arrays.substr(2));
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Dataset>> Dataset::open(const DatasetOptions& options, const ir::Model& model) {
   REEF_REQUIRE(!model.subgraphs.empty() && !model.subgraphs[0].inputs.empty(), "the model has no inputs to feed");
   auto dataset = std::make_shared<Dataset>();
   std::error_code error;
   if (std::filesystem::is_directory(options.path, error)) {
-    REEF_REQUIRE(model.subgraphs[0].inputs.size() == 1,
-                 "the model has {} inputs; a folder of pictures feeds one. Give an .npz with an array for each",
-                 model.subgraphs[0].inputs.size());
+    REEF_RETURN_IF_ERROR(require_one_input(model));
     REEF_ASSIGN_OR_RETURN(dataset->store_, open_folder(options));
   } else {
     REEF_ASSIGN_OR_RETURN(dataset->store_, open_arrays(options, model));

@@ -38,15 +38,44 @@ bool is_picture(const fs::path& path) {
   return kEndings.contains(lower(path.extension().string()));
 }
 
+// What a folder without pictures holds instead, and how that becomes pictures.
+std::string describe_others(const std::map<std::string, int>& others) {
+  if (others.empty()) return ": it is empty";
+  static const std::map<std::string, std::string> kAdvice = {
+      {".mp4", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".avi", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".mov", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".mkv", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".heic", "pictures of a phone: save them as JPEG"},
+      {".tif", "pictures that Reef does not read: save them as JPEG or PNG"},
+      {".tiff", "pictures that Reef does not read: save them as JPEG or PNG"},
+      {".zip", "archives: unpack them"},
+      {".tfrecord", "TensorFlow's records: write their pictures as files, or their arrays as .npz"},
+      {".npy", "arrays: give one .npy or .npz file instead of the folder"},
+      {".npz", "arrays: give one .npy or .npz file instead of the folder"}};
+  const auto most =
+      std::max_element(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto advice = kAdvice.find(most->first);
+  return fmt::format("; most of its files {}{}",
+                     most->first.empty() ? "have names without an ending" : "end in " + most->first,
+                     advice == kAdvice.end() ? "" : ", which are " + advice->second);
+}
+
 Result<std::vector<PictureFile>> pictures_below(const std::string& folder) {
   std::vector<PictureFile> files;
+  std::map<std::string, int> others;  // files that are no pictures, by the ending of their names
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->is_regular_file(error) && is_picture(it->path()))
+    if (!it->is_regular_file(error)) continue;
+    if (is_picture(it->path())) {
       files.push_back({it->path().string(), fs::relative(it->path(), folder, error).generic_string(), {}});
+    } else {
+      ++others[lower(it->path().extension().string())];
+    }
   }
   if (error) return make_error(StatusCode::kIoError, "cannot read folder '{}': {}", folder, error.message());
-  REEF_REQUIRE(!files.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp)", folder);
+  REEF_REQUIRE(!files.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp){}", folder,
+               describe_others(others));
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.relative < b.relative; });
   return files;
 }

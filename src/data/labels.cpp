@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <string_view>
 
 #include "base/file.h"
 
@@ -15,7 +16,10 @@ constexpr std::size_t kMaxLabels = 1 << 20;
 
 Result<std::vector<std::string>> lines_of(const std::string& path) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
-  std::istringstream text(std::string(reinterpret_cast<const char*>(file.data()), file.size()));
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+  REEF_REQUIRE(bytes.find('\0') == std::string_view::npos, "'{}' is no text file: it should have one name in each line",
+               path);
+  std::istringstream text{std::string(bytes)};
   std::vector<std::string> lines;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // Windows' editors put it in front
   if (text.str().starts_with(kByteOrderMark)) text.seekg(static_cast<std::streamoff>(kByteOrderMark.size()));
