@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Architectures that Reef's developers did not make, through the whole chain, beside other tools.
 
-    bench/breadth.py build/reef [--models PATTERN,...] [--family NAME,...] [--dynamo] [--peers all|low] [--auto]
+    bench/breadth.py build/reef [--models PATTERN,...] [--family NAME,...] [--dynamo] [--peers all|low] [--auto | --auto-low]
                      [--pictures DIR] [--work DIR] [--json FILE] [--out FILE.md]
 
 Each architecture comes from torchvision, timm, Ultralytics or Keras with random weights (breadth_models.py, keras_models.py);
@@ -214,11 +214,25 @@ def peers(source, float_file, calibration, held_out, reference, shapes, work):
     return json.loads(kept.read_text())
 
 
+def by_default(program, source, work, held_out, reference, row):
+    """What `reef quantize` makes by default of a model that min-max ranges leave below 10 dB."""
+    made = work / "auto.tflite"
+    code, _, said, _ = reef(program, "quantize", source, "--data", work / "calib.npz", "--preprocess", "none", "-o", made)
+    if code not in (0, 3):
+        row["auto"] = f"quantize: {said}"
+        return
+    outputs = attempt(run_litert, made, held_out)
+    row["auto"] = worst_sqnr(split_like(reference, [o.shape for o in outputs[0]]), outputs) if isinstance(outputs, list) else outputs
+    row["auto_verdict"] = "NOT USABLE" if code == 3 else "ok"
+
+
 def is_usable(row, int8_file):
-    if not isinstance(row["db"], float) or row["db"] < LEAST_DB or not scales_are_usable(int8_file):
+    """By what the default does, where that was measured."""
+    best = max((row[key] for key in ("db", "auto") if isinstance(row.get(key), float)), default=-np.inf)
+    if best < LEAST_DB or not scales_are_usable(int8_file):
         return False
     others = [row[peer] for peer in ("ort", "aieq") if isinstance(row.get(peer), float)]
-    return row["db"] >= max(others, default=0) - BEHIND_PEERS_DB
+    return best >= max(others, default=0) - BEHIND_PEERS_DB
 
 
 def products(op):
@@ -302,6 +316,8 @@ def measure(program, name, side, arguments, work):
         row["db"] = worst_sqnr(reference, outputs)
         if arguments.peers == "all" or (arguments.peers == "low" and row["db"] < LEAST_DB):
             row |= peers(source, float_file, calibration, held_out, reference, shapes, work)
+        if arguments.auto_low and row["db"] < LEAST_DB:
+            by_default(program, source, work, held_out, reference, row)
     row["usable"] = is_usable(row, int8_file)
     if arguments.keep:
         (arguments.work / int8_file.name).write_bytes(int8_file.read_bytes())
@@ -352,6 +368,7 @@ def main():
     parser.add_argument("--dynamo", action="store_true", help="PyTorch's newer exporter")
     parser.add_argument("--peers", choices=["all", "low"])
     parser.add_argument("--auto", action="store_true", help="quantize with all that Reef tries by default")
+    parser.add_argument("--auto-low", action="store_true", help="the same besides, for models that min-max ranges leave below 10 dB")
     parser.add_argument("--compile-options", default="", help="for reef compile: --all-rewrites shows what can be on the chip, also "
                         "where the CPU is predicted to be faster")
     parser.add_argument("--pictures", help="folder of pictures; without it they are drawn")

@@ -217,11 +217,11 @@ def build(name, side):
     torch.manual_seed(hash_of(name))
     if name in small_networks.NETWORKS:
         return small_networks.NETWORKS[name][1]()
+    if name in random_transformers.NETWORKS:
+        return random_transformers.build(int(name.removeprefix("random_transformer_")))
     if name in breadth_layers.layers():
         torch.manual_seed(hash_of(name))
         return breadth_layers.build(name)
-    if name in random_transformers.NETWORKS:
-        return random_transformers.build(int(name.removeprefix("random_transformer_")))
     if name in random_networks.NETWORKS:
         return random_networks.build(int(name.removeprefix("random_")))
     if is_ultralytics(name):

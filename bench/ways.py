@@ -12,7 +12,7 @@ samples stacked along the first axis, each with the whole shape that the model t
               difference over the largest value. Models of integers: `reef run` beside them, in steps of the output
   dB          `reef quantize --calibration minmax --held-back 0` on 8 samples, SQNR of each output in LiteRT on the rest: the worst
   auto        the same with all that Reef tries by default
-  AIEQ        with --peers: AI Edge Quantizer on the converted file
+  AIEQ, ORT   with --peers: AI Edge Quantizer on the converted file, ONNX Runtime's quantizer (min-max, percentile 99.999) on ONNX files
   on chip     `reef compile --verify --all-rewrites` of the quantized model (with samples, the command's default), or of the file itself where it is one
   sound       `reef audit --strict`
 
@@ -51,7 +51,7 @@ def run_onnx(path, samples):
     types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32,
              "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(bool)": bool, "tensor(double)": np.float64}
     inputs = session.get_inputs()
-    return [session.run(None, {i.name: s[k].astype(types[i.type]) for i, s in zip(inputs, samples)}) for k in range(len(samples[0]))]
+    return [session.run(None, {i.name: np.asarray(s[k], types[i.type]) for i, s in zip(inputs, samples)}) for k in range(len(samples[0]))]
 
 
 def arranged(value, shape):
@@ -72,8 +72,10 @@ def ordered(details):
 
 
 def run_litert(path, samples, dequantize=True):
-    from ai_edge_litert.interpreter import Interpreter
-    interpreter = Interpreter(model_path=str(path), num_threads=1)
+    """LiteRT's own kernels; those of its delegate, which refuse some models, are no reference."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    interpreter = Interpreter(model_path=str(path), num_threads=1,
+                              experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     taken = ordered(interpreter.get_input_details())
     for detail, values in zip(taken, samples):
         if (detail["shape_signature"] < 0).any() or list(detail["shape"]) != list(arranged(values[0], detail["shape"]).shape):
@@ -150,16 +152,43 @@ def is_float(path):
         model = onnx.load(path, load_external_data=False)
         return not any(n.op_type in ("QuantizeLinear", "DequantizeLinear") or n.op_type.startswith("QLinear") for n in model.graph.node)
     from ai_edge_litert.interpreter import Interpreter
-    details = Interpreter(model_path=str(path), num_threads=1).get_tensor_details()
-    return not any(d["dtype"] in (np.int8, np.uint8, np.int16) and len(d["quantization_parameters"]["scales"]) == 1 and d["quantization"][0]
-                   and d["shape"].size and d["shape"][0] == 1 and d["shape"].size > 2 for d in details)
+    interpreter = Interpreter(model_path=str(path), num_threads=1)
+    details = interpreter.get_tensor_details()
+    computed = {t for op in interpreter._get_ops_details() for t in op["outputs"]}
+    return not any(d["dtype"] in (np.int8, np.uint8) and d["quantization"][0] and d["index"] in computed for d in details)
+
+
+def with_signature(path, out):
+    """AI Edge Quantizer takes only files with a signature; older ones get one."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+    model = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
+    if model.signatureDefs:
+        return path
+
+    def entries(tensors):
+        result = []
+        for i, t in enumerate(tensors):
+            entry = schema.TensorMapT()
+            entry.name, entry.tensorIndex = model.subgraphs[0].tensors[t].name or f"tensor_{i}".encode(), int(t)
+            result.append(entry)
+        return result
+    signature = schema.SignatureDefT()
+    signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
+    signature.inputs, signature.outputs = entries(model.subgraphs[0].inputs), entries(model.subgraphs[0].outputs)
+    model.signatureDefs = [signature]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    out.write_bytes(builder.Output())
+    return out
 
 
 def by_ai_edge(path, samples, reference, held_out, work):
     from ai_edge_litert.interpreter import Interpreter
     from ai_edge_quantizer import quantizer, recipe
+    path = with_signature(path, work / "signed.tflite")
     interpreter = Interpreter(model_path=str(path))
-    key = next(iter(interpreter.get_signature_list()), None)
+    key = next(iter(interpreter.get_signature_list()))
     runner = interpreter.get_signature_runner(key)
     named = {name: d for name, d in runner.get_input_details().items()}
     order = ordered(list(named.values()))
@@ -168,6 +197,24 @@ def by_ai_edge(path, samples, reference, held_out, work):
     data = {key: [{n: arranged(s[k], d["shape"]).astype(d["dtype"]) for n, d, s in zip(names, order, samples)} for k in range(CALIBRATION)]}
     (work / "aieq.tflite").write_bytes(made.quantize(made.calibrate(data)).quantized_model)
     return figures(reference, run_litert(work / "aieq.tflite", held_out))[1]
+
+
+def by_onnxruntime(path, samples, reference, held_out, work, percentile):
+    from onnxruntime import quantization as q
+
+    class Reader(q.CalibrationDataReader):
+        def __init__(self):
+            import onnxruntime
+            names = [i.name for i in onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()]
+            self.rows = iter([{name: np.asarray(s[k]) for name, s in zip(names, samples)} for k in range(CALIBRATION)])
+
+        def get_next(self):
+            return next(self.rows, None)
+    q.shape_inference.quant_pre_process(str(path), str(work / "prepared.onnx"), skip_symbolic_shape=True)
+    q.quantize_static(str(work / "prepared.onnx"), str(work / "ort.onnx"), Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
+                      activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8,
+                      calibrate_method=q.CalibrationMethod.Percentile if percentile else q.CalibrationMethod.MinMax)
+    return figures(reference, run_onnx(work / "ort.onnx", held_out))[1]
 
 
 def chip(program, row, arguments, work):
@@ -222,12 +269,15 @@ def measure(program, path, arguments, work):
     for d, s in zip(details, samples):
         if path.suffix != ".onnx" and (d["shape_signature"] < 0).any():
             sizes += ["--input-shape", f"{d['name']}:{','.join(map(str, s.shape[1:]))}"]
-    np.savez(work / "data.npz", **{f"input_{i}": np.concatenate([arranged(s[k], d["shape"]) for k in range(CALIBRATION)]).astype(d["dtype"])
-                                   for i, (s, d) in enumerate(zip(samples, details))})
+    def rows_of(values, detail):
+        rows = [arranged(values[k], detail["shape"]).astype(detail["dtype"]) for k in range(CALIBRATION)]
+        return np.concatenate(rows) if rows[0].ndim and rows[0].shape[0] == 1 else np.stack(rows)
+    arrays = {f"input_{i}": rows_of(s, d) for i, (s, d) in enumerate(zip(samples, details))}
+    np.savez(work / "data.npz", **arrays)
+    data = ["--data", work / "data.npz", "--preprocess", "none"] + (["--array", ",".join(arrays)] if len(arrays) > 1 else [])
     for what, how in (("db", ["--calibration", "minmax", "--held-back", "0"]), ("auto", [])):
         made = work / f"{what}.tflite"
-        code, _, said, row[f"{what}_s"] = reef(program, "quantize", path, *sizes, "--data", work / "data.npz", "--preprocess", "none", *how,
-                                               "-o", made)
+        code, _, said, row[f"{what}_s"] = reef(program, "quantize", path, *sizes, *data, *how, "-o", made)
         if code not in (0, 3):
             return row | {"failed": f"quantize ({code}): {said}"}
         row[f"{what}_code"] = code
@@ -236,8 +286,11 @@ def measure(program, path, arguments, work):
             return row | {"failed": f"LiteRT on the quantized file ({what}): {outputs}"}
         row[what] = figures(reference, outputs)[1]
     if arguments.peers:
-        row["aieq"] = attempt(by_ai_edge, work / "float.tflite", samples, reference, held_out, work)
-    return chip(program, row, [path, *sizes, "--data", work / "data.npz", "--preprocess", "none"], work)
+        row["aieq"] = in_child(by_ai_edge, work / "float.tflite", samples, reference, held_out, work)
+        if path.suffix == ".onnx":
+            row["ort"] = in_child(by_onnxruntime, path, samples, reference, held_out, work, False)
+            row["ort_percentile"] = in_child(by_onnxruntime, path, samples, reference, held_out, work, True)
+    return chip(program, row, [path, *sizes, *data], work)
 
 
 def text(row):
@@ -245,10 +298,10 @@ def text(row):
         value = row.get(key, "-")
         return f"{value:.1f}" if isinstance(value, float) else str(value)[:60]
     if "failed" in row:
-        return f"| {row['name']} | {row['failed']} |" + " |" * 6
+        return f"| {row['name']} | {row['failed']} |" + " |" * 8
     same = f"{row['same']:.1e}" if "same" in row else row.get("reference", "-")[:60]
     said = {True: "yes", False: "NO", None: "-"}
-    return (f"| {row['name']} | {same} | {figure('db')} | {figure('auto')} | {figure('aieq')} | {row.get('on_chip')} of {row.get('ops')} | "
+    return (f"| {row['name']} | {same} | {figure('db')} | {figure('auto')} | {figure('aieq')} | {figure('ort')} | {figure('ort_percentile')} | {row.get('on_chip')} of {row.get('ops')} | "
             f"{said[row.get('verified')]} | {said[row.get('sound')]} |")
 
 
@@ -262,7 +315,7 @@ def main():
     arguments = parser.parse_args()
     rows = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else []
     known = {row["name"] for row in rows}
-    print("| model | same | dB | auto | AIEQ | on chip | verified | sound |\n" + "| --- " * 8 + "|", flush=True)
+    print("| model | same | dB | auto | AIEQ | ORT | ORT percentile | on chip | verified | sound |\n" + "| --- " * 10 + "|", flush=True)
     for path in sorted(p for p in arguments.folder.iterdir() if p.suffix in (".onnx", ".tflite")):
         if path.name in known or not any(fnmatch.fnmatch(path.name, pattern) for pattern in arguments.models.split(",")):
             continue

@@ -32,6 +32,8 @@ const Writer kWriters[] = {
     {"prune MODEL -o OUT --data DATA --params 0.5", {"MODEL", "PICTURE"}},
     {"prune MODEL -o NEW1 --data DATA --params 0.5 --masks OUT", {"MODEL", "PICTURE"}},
     {"quantize MODEL -o OUT --mode float16", {"MODEL"}},
+    {"quantize MODEL --data DATA --shard 1/2 --partial OUT", {"MODEL", "PICTURE"}},
+    {"eval MODEL --data DATA --metric top1 --partial OUT", {"MODEL", "PICTURE"}},
     {"quantize MODEL -o OUT --data DATA", {"MODEL", "PICTURE", "BOXES"}},
     {"quantize MODEL -o OUT --data ARRAYS", {"MODEL", "ARRAYS"}},
     {"quantize MODEL -o NEW1 --data DATA --report OUT", {"MODEL", "PICTURE"}},

@@ -2,24 +2,32 @@
 // reef eval: how good a model is on data, as one figure with its standard error.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
+#include "base/sha256.h"
 #include "base/shell_word.h"
+#include "cluster_start.h"
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "compiler/output_check.h"
 #include "console.h"
+#include "data/subset.h"
 #include "data_options.h"
 #include "device_options.h"
 #include "evaluate/evaluation.h"
+#include "evaluate/partial.h"
 #include "front_end_flags.h"
 #include "json_output.h"
 #include "limit_flags.h"
 #include "progress.h"
 #include "report/summary.h"
+#include "shard.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -39,7 +47,21 @@ struct EvalArguments {
   int threads = 0;  // 0: as many as there are cores
   bool json = false;
   LimitFlags limits = LimitFlags::for_data();
+  // Evaluations in parts.
+  std::string partial;             // file for what is kept of the samples
+  std::string shard;               // "2/8"; empty: all samples
+  std::string sample_names;        // file with a name a line, for arrays that are pieces of larger ones
+  std::vector<std::string> merge;  // parts, or a text file that lists them
+  bool describes = false;
+  std::string cluster, keep;
 };
+
+Json stages_json(const data::Dataset& dataset, const evaluate::RunnerReport& run) {
+  const data::ReadCounters read = dataset.counters();
+  return {{"kind", "measured"},           {"samples", read.samples}, {"read_s", read.reading},
+          {"decode_s", read.decoding},    {"fit_s", read.fitting},   {"inference_s", run.inference_seconds},
+          {"judge_s", run.answer_seconds}};
+}
 
 void print_evaluation(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
                       const runtime::Placement& place, int threads) {
@@ -58,6 +80,8 @@ void print_evaluation(const EvalArguments& arguments, const data::Dataset& datas
   json["time"] = {{"kind", "measured"},
                   {"seconds", result.run.seconds},
                   {"mean_inference_ms", 1000 * result.run.inference_seconds / static_cast<double>(result.samples)}};
+  if (place.replicas.size() > 1) json["replicas"] = shares_json(result.run.devices);
+  if (arguments.data.is_verbose) json["stages"] = stages_json(dataset, result.run);
   json["notes"] = result.run.notes;
   print_json(json);
 }
@@ -122,7 +146,140 @@ void warn_about_offset(const EvalArguments& arguments, const evaluate::Evaluatio
       "numbered otherwise (--label-offset 1 for models whose class 0 is background)\n");
 }
 
+// Lines of a text file.
+Result<std::vector<std::string>> lines_of(const std::string& path) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMostBytes));
+  std::vector<std::string> lines(1);
+  for (const std::uint8_t byte : file.span()) {
+    if (byte == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += static_cast<char>(byte);
+    }
+  }
+  if (lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+// Names of samples that all processes agree on: of pictures the file, of arrays the place in the whole array.
+Result<std::vector<std::string>> keys_of(const EvalArguments& arguments, const data::Dataset& dataset,
+                                         const std::vector<std::int64_t>& samples) {
+  std::error_code error;
+  const bool are_files = std::filesystem::is_directory(arguments.data.dataset.path, error);
+  std::vector<std::string> given, keys;
+  if (!arguments.sample_names.empty()) {
+    REEF_ASSIGN_OR_RETURN(given, lines_of(arguments.sample_names));
+    REEF_REQUIRE(std::ssize(given) == dataset.stored_samples(), "{} has {} names for {} samples",
+                 arguments.sample_names, given.size(), dataset.stored_samples());
+  }
+  for (const std::int64_t sample : samples) {
+    const std::int64_t stored = dataset.stored_number(sample);
+    keys.push_back(!given.empty() ? given[static_cast<std::size_t>(stored)]
+                   : are_files    ? dataset.name_of(sample)
+                                  : fmt::format("{}", stored));
+  }
+  return keys;
+}
+
+// All that decides what is kept of a sample.
+Result<std::string> settings_of(const EvalArguments& arguments, const data::Dataset& dataset) {
+  REEF_ASSIGN_OR_RETURN(const Bytes model, read_file(arguments.model, std::uint64_t{1} << 34));
+  const evaluate::MetricOptions& options = arguments.options;
+  std::string boxes;
+  if (arguments.metric == "map50") {
+    REEF_ASSIGN_OR_RETURN(boxes, evaluate::settled_boxes(options.boxes, dataset));
+  }
+  const Json json = {{"reef", REEF_VERSION},
+                     {"model", sha256_hex(model.span())},
+                     {"shapes", arguments.front_end.shapes},
+                     {"values", arguments.front_end.values},
+                     {"metric", arguments.metric},
+                     {"output", options.output},
+                     {"offset", options.label_offset},
+                     {"score", options.score_threshold},
+                     {"iou", options.nms_iou},
+                     {"detector", options.detector},
+                     {"anchors", options.anchors},
+                     {"boxes", boxes},
+                     {"ignored", options.ignored_label},
+                     {"preprocess", data::to_string(dataset.preprocess().preprocess)},
+                     {"device", arguments.device.device},
+                     {"release", arguments.tflite_release},
+                     {"fused", arguments.fused_floats}};
+  return json.dump();
+}
+
+// For whoever cuts the samples into pieces: which there are, in which order, and what was settled by looking at all.
+Status describe_samples(const EvalArguments& arguments, const data::Dataset& dataset) {
+  std::error_code error;
+  std::string boxes;
+  if (arguments.metric == "map50") {
+    REEF_ASSIGN_OR_RETURN(boxes, evaluate::settled_boxes(arguments.options.boxes, dataset));
+  }
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                        keys_of(arguments, dataset, data::in_order(dataset.size())));
+  const data::DatasetOptions& given = arguments.data.dataset;
+  print_json({{"samples", dataset.size()},
+              {"stored_samples", dataset.stored_samples()},
+              {"pictures_in_files", std::filesystem::is_directory(given.path, error)},
+              {"names", names},
+              {"preprocess", dataset.holds_pictures() ? data::to_string(dataset.preprocess().preprocess) : ""},
+              {"boxes", boxes},
+              {"truth", given.truth},
+              {"labels", given.labels}});
+  return ok_status();
+}
+
+// Paths of the parts: those given, or those that a text file lists, beside it.
+Result<std::vector<std::string>> parts_to_merge(const std::vector<std::string>& given) {
+  if (given.size() != 1 || !given[0].ends_with(".txt")) return given;
+  REEF_ASSIGN_OR_RETURN(std::vector<std::string> paths, lines_of(given[0]));
+  for (std::string& path : paths) path = (std::filesystem::path(given[0]).parent_path() / path).string();
+  return paths;
+}
+
+Result<evaluate::Evaluation> merged(const EvalArguments& arguments, const data::Dataset& dataset,
+                                    evaluate::Metric& metric) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
+  metric.start(dataset.size());
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                        keys_of(arguments, dataset, data::in_order(dataset.size())));
+  REEF_ASSIGN_OR_RETURN(const std::string settings, settings_of(arguments, dataset));
+  evaluate::PartialMerger merger(metric, settings, keys);
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> paths, parts_to_merge(arguments.merge));
+  for (const std::string& path : paths) {
+    REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMostBytes));
+    REEF_RETURN_IF_ERROR(merger.add(std::string(file.span().begin(), file.span().end())).in(path));
+  }
+  REEF_RETURN_IF_ERROR(merger.check_complete());
+  REEF_ASSIGN_OR_RETURN(evaluate::Figure figure, metric.finish());
+  return evaluate::Evaluation{std::move(figure), dataset.size(), {}};
+}
+
+// Measures some of the samples and writes what the metric keeps of them.
+Status write_partial(const EvalArguments& arguments, const std::shared_ptr<const ir::Model>& model,
+                     const std::shared_ptr<const data::Dataset>& dataset, evaluate::Metric& metric,
+                     const evaluate::RunnerOptions& run) {
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> samples, samples_of_shard(arguments.shard, dataset->size()));
+  metric.start(std::ssize(samples));
+  REEF_ASSIGN_OR_RETURN(const evaluate::RunnerReport report,
+                        evaluate::answer_samples(model, dataset, samples, metric, run));
+  REEF_ASSIGN_OR_RETURN(const std::string settings, settings_of(arguments, *dataset));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> keys, keys_of(arguments, *dataset, samples));
+  REEF_RETURN_IF_ERROR(write_file(arguments.partial, evaluate::partial_text(metric, settings, keys)));
+  if (arguments.json) {
+    print_json({{"partial", arguments.partial}, {"samples", samples.size()}, {"seconds", report.seconds}});
+  } else {
+    print_text("{} of {} samples measured, kept in {}\nreef eval ... --merge with all parts gives the figure\n",
+               samples.size(), dataset->size(), arguments.partial);
+  }
+  return ok_status();
+}
+
 Status eval(EvalArguments arguments) {
+  if (!arguments.cluster.empty()) return become_cluster("eval", arguments.cluster);
+  REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.partial}, {arguments.model}, {arguments.data.dataset}, {}}));
   const Budget budget = budget_of(arguments.limits);
   arguments.data.dataset.budget = budget;
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
@@ -138,6 +295,7 @@ Status eval(EvalArguments arguments) {
       arguments.data.dataset.path);
   arguments.options.input = data::input_spec(*model, 0);
   arguments.options.preprocess = dataset->preprocess().preprocess;
+  if (arguments.describes) return describe_samples(arguments, *dataset);
   REEF_ASSIGN_OR_RETURN(const auto metric, evaluate::make_metric(arguments.metric, arguments.options, *dataset));
   Progress progress("samples");
   evaluate::RunnerOptions run;
@@ -148,12 +306,21 @@ Status eval(EvalArguments arguments) {
   run.tflite_release = arguments.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   run.float_sums = arguments.fused_floats ? ops::FloatSums::kFused : ops::FloatSums::kAsTflite;
   run.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
-  auto result = evaluate::evaluate(model, *dataset, *metric, run);
+  if (!arguments.partial.empty()) return write_partial(arguments, model, dataset, *metric, run);
+  auto result = arguments.merge.empty() ? evaluate::evaluate(model, *dataset, *metric, run)
+                                        : merged(arguments, *dataset, *metric);
   if (!result.ok()) return result.status().in(arguments.model);
   if (arguments.json) {
     print_evaluation(arguments, *dataset, *result, run.place, run.threads);
   } else {
     print_figure(*result);
+    print_shares(result->run.devices, arguments.data.is_verbose);
+    if (arguments.data.is_verbose) {
+      print_read_counters(dataset->counters());
+      print_error("reef: inference {:.3f} s, judging {:.3f} s, on all threads together (measured)\n",
+                  result->run.inference_seconds, result->run.answer_seconds);
+    }
+    for (const std::string& note : result->run.devices.notes) print_error("reef: note: {}\n", note);
     warn_about_offset(arguments, *result);
     const bool is_float = data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !computes_integers(*model);
     print_eval_summary(arguments, *dataset, *result, run.place, is_compiled(*model), is_float);
@@ -170,6 +337,7 @@ void add_eval(Command& app, Action& action) {
       .required();
   add_front_end_flags(command, arguments->front_end);
   add_data_options(command, arguments->data, /*is_required=*/true);
+  add_stages_option(command, arguments->data);
   command.add_option("--metric", arguments->metric, "What to measure")
       .required()
       .transform(one_of({"top1", "top5", "map50", "psnr", "miou"}));
@@ -195,6 +363,7 @@ void add_eval(Command& app, Action& action) {
   command.add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
       .capture_default_str();
   add_device_options(command, arguments->device);
+  add_devices_option(command, arguments->device);
   command.add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
       .check(between(1, 256));
   command
@@ -206,12 +375,38 @@ void add_eval(Command& app, Action& action) {
                    "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
   command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   add_limit_flags(command, arguments->limits);
+  {
+    const OptionGroup group(command, "In parts, in several processes (docs/cluster.md)");
+    command.add_option("--shard", arguments->shard, "Measure only part K of N of the samples, with --partial")
+        .option_text("K/N");
+    Option partial = command.add_option("--partial", arguments->partial,
+                                        "Write what is kept of the samples to this file, for --merge (JSON)");
+    command
+        .add_option("--merge", arguments->merge,
+                    "Compute the figure of these files, or of those that a .txt file lists; they must hold every "
+                    "sample once")
+        .option_text("FILE...")
+        .excludes(partial);
+    command
+        .add_option(
+            "--sample-names", arguments->sample_names,
+            "Text file with a name a line: what the samples of these arrays are called in --partial, where they "
+            "are a piece of larger arrays (default: their places)")
+        .option_text("FILE");
+    command.add_flag("--describe-samples", arguments->describes,
+                     "Only print the samples' names and what was told from all of them, as JSON");
+    command.add_option("--keep", arguments->keep,
+                       "Folder for what is kept of each part with --cluster; a run that was killed goes on from there");
+    add_cluster_option(command, arguments->cluster);
+  }
   command.footer(
       "Examples:\n  reef eval models/reef_creatures_int8.tflite --data models/images --labels "
       "models/reef_creatures_labels.txt "
       "--metric top1\n"
       "  reef eval cifar.tflite --data cifar10_eval.npz --preprocess mean=127.5,std=127.5 --metric top1 --limit 500\n"
-      "  reef eval compiled_edgetpu.tflite --data pictures --metric top1 --label-offset 1 --device virtual");
+      "  reef eval compiled_edgetpu.tflite --data pictures --metric top1 --label-offset 1 --device virtual\n"
+      "  reef eval compiled_edgetpu.tflite --data shards/*.tar --metric top1 --device virtual --devices 4\n"
+      "  reef eval model.tflite --data pictures --metric top1 --cluster local:4");
   command.callback([arguments, &action] { action = [arguments] { return eval(*arguments); }; });
 }
 

@@ -64,6 +64,7 @@ Status learn(LearnArguments arguments) {
   options.embed.place = chosen.place();
   options.embed.threads =
       arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.softmax.threads = options.embed.threads;
   options.compares_methods = !arguments.plot.empty();
   REEF_REQUIRE(arguments.plot.empty() || options.has_curve, "--plot needs the curve: leave out --no-curve");
   Progress progress("pictures embedded");
@@ -89,6 +90,7 @@ void add_common(Command& command, LearnArguments& arguments) {
       .required();
   add_front_end_flags(command, arguments.front_end);
   add_data_options(command, arguments.data, /*is_required=*/true);
+  add_stages_option(command, arguments.data);
   command
       .add_option("-o,--output", arguments.output,
                   "The learned model, or folder for it; class names go to ..._labels.txt beside it")
@@ -107,6 +109,7 @@ void add_common(Command& command, LearnArguments& arguments) {
                   "Name of the tensor that holds the embedding. Default: what the last layer reads")
       .option_text("NAME");
   add_device_options(command, arguments.device);
+  add_devices_option(command, arguments.device);
   command.add_flag("--compile", options.compile,
                    "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
   command
@@ -145,7 +148,8 @@ void add_imprint(Command& parent, Action& action) {
       "Examples:\n"
       "  reef learn imprint models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
       "  reef learn imprint mine.tflite --data more_pictures --resume -o more.tflite\n"
-      "  reef learn imprint extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite");
+      "  reef learn imprint extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite\n"
+      "  reef learn imprint extractor_edgetpu.tflite --data shards/*.tar --device virtual --devices 4 -o mine.tflite");
   command.callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/shell_word.h"
 #include "chip/links.h"
+#include "cluster_start.h"
 #include "commands.h"
 #include "compiler/prune_driver.h"
 #include "console.h"
@@ -38,6 +39,7 @@ struct PruneArguments {
   FrontEndFlags front_end;
   LimitFlags limits = LimitFlags::for_data();
   std::string latency, drop, link, heads = "within";
+  std::string cluster, sweep;
   double params = 0, zeros = 0;
   bool json = false, no_simulation = false;
 };
@@ -202,6 +204,8 @@ Status settle(PruneArguments& arguments) {
 }
 
 Ending run_prune(PruneArguments arguments) {
+  if (!arguments.cluster.empty()) return become_cluster("prune", arguments.cluster);
+  REEF_REQUIRE(arguments.sweep.empty(), "--sweep makes several models at once: say where with --cluster local");
   REEF_RETURN_IF_ERROR(settle(arguments));
   std::string shown;
   std::unique_ptr<Progress> line;
@@ -296,6 +300,15 @@ void add_prune(Command& app, Action& action) {
                        "Write the same with names of ONNX initializers and PyTorch modules (JSON)");
     command.add_option("--plot", request.plot, "Write a page (HTML) with accuracy against time and size");
     command.add_option("--int8", request.int8, "Also write the pruned model quantized to int8");
+  }
+  {
+    const OptionGroup group(command, "In several processes (docs/cluster.md)");
+    command
+        .add_option("--sweep", arguments->sweep,
+                    "Make a model for each of several values of a goal: params=0.7,0.5 or zeros=, latency=, drop=; "
+                    "needs --cluster")
+        .option_text("GOAL=VALUES");
+    add_cluster_option(command, arguments->cluster);
   }
   add_front_end_flags(command, arguments->front_end);
   int& threads = request.study.threads;

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef quantize: a float model and samples in, an integer model out, with what was measured on the way.
 #include <memory>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
+#include "cluster_start.h"
 #include "commands.h"
+#include "compiler/output_check.h"
 #include "compiler/quantize_json.h"
 #include "console.h"
 #include "json_output.h"
 #include "output_name.h"
 #include "pass_report.h"
+#include "quantize/calibration_part.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
+#include "shard.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
@@ -21,7 +28,72 @@ struct Arguments {
   QuantizeArguments quantize;
   PassFlags passes;
   bool json = false, quiet = false;
+  // Calibration in parts.
+  std::string shard, partial, cluster;  // "2/8", file
+  std::vector<std::string> parts;
 };
+
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{1} << 34;
+
+// Calibrates with part K of N of the samples, writes that down and ends the command: the rest of quantizing is for the
+// process that has all parts.
+struct PartTaken {
+  bool done = false;
+  std::int64_t samples = 0, all = 0;
+};
+quantize::Calibrator part_taker(const std::string& shard, const std::string& path, PartTaken& taken) {
+  return [shard, path, &taken](const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
+                               std::span<const std::int64_t> samples,
+                               const quantize::RunOptions& options) -> Result<quantize::Calibration> {
+    REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> positions, samples_of_shard(shard, std::ssize(samples)));
+    REEF_ASSIGN_OR_RETURN(const quantize::CalibrationPart part,
+                          quantize::calibrate_part(model, source, samples, positions, options));
+    REEF_RETURN_IF_ERROR(write_file(path, quantize::to_bytes(part)));
+    taken = {true, std::ssize(positions), std::ssize(samples)};
+    return make_error(StatusCode::kDeferred, "the other parts are missing");
+  };
+}
+
+// Puts the parts together where they are of this model; a model that the quantizer changed on the way is calibrated
+// here.
+Result<quantize::Calibrator> part_merger(const std::vector<std::string>& paths) {
+  auto parts = std::make_shared<std::vector<quantize::CalibrationPart>>();
+  for (const std::string& path : paths) {
+    REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMostPartBytes));
+    auto part = quantize::read_part(file.span());
+    if (!part.ok()) return part.status().in(path);
+    parts->push_back(std::move(part).value());
+  }
+  auto is_first = std::make_shared<bool>(true);
+  return quantize::Calibrator([parts, is_first](const std::shared_ptr<const ir::Model>& model,
+                                                const data::SampleSource& source, std::span<const std::int64_t> samples,
+                                                const quantize::RunOptions& options) -> Result<quantize::Calibration> {
+    if (!*is_first) return quantize::calibrate(model, source, samples, options);
+    *is_first = false;
+    return quantize::merge_parts(*model, samples, *parts);
+  });
+}
+
+Status quantize_part(QuantizeArguments arguments, const Arguments& given) {
+  REEF_RETURN_IF_ERROR(
+      compiler::check_files({{given.partial}, {arguments.request.model}, {arguments.request.data}, {}}));
+  PartTaken taken;
+  arguments.request.calibrator = part_taker(given.shard, given.partial, taken);
+  arguments.request.output.clear();
+  const auto outcome = quantize_with_progress(arguments, false);
+  if (!taken.done) {
+    return outcome.ok() ? invalid_input("--partial: this model is not calibrated, there is nothing to do in parts")
+                        : outcome.status();
+  }
+  if (given.json) {
+    print_json({{"partial", given.partial}, {"samples", taken.samples}, {"all_samples", taken.all}});
+  } else {
+    print_text(
+        "calibrated with {} of {} samples, kept in {}\nreef quantize ... --calibration-parts with all parts goes on\n",
+        taken.samples, taken.all, given.partial);
+  }
+  return ok_status();
+}
 
 // --stop-after: nothing is quantized, so that no samples are needed.
 Status print_pass(QuantizeArguments& arguments, const std::string& pass) {
@@ -33,10 +105,16 @@ Status print_pass(QuantizeArguments& arguments, const std::string& pass) {
 }
 
 Ending run_quantize(const Arguments& given) {
-  const auto& [quantize, passes, json, quiet] = given;
-  QuantizeArguments arguments = quantize;
+  if (!given.cluster.empty()) return become_cluster("quantize", given.cluster);
+  const PassFlags& passes = given.passes;
+  const bool json = given.json, quiet = given.quiet;
+  QuantizeArguments arguments = given.quantize;
   arguments.log = log_request(passes);
   if (!passes.stop_after.empty()) return print_pass(arguments, passes.stop_after);
+  if (!given.partial.empty()) return quantize_part(arguments, given);
+  if (!given.parts.empty()) {
+    REEF_ASSIGN_OR_RETURN(arguments.request.calibrator, part_merger(given.parts));
+  }
   compiler::QuantizeRequest& request = arguments.request;
   request.output = output_file(request.output, request.model,
                                fmt::format("_{}.tflite", compiler::mode_name(arguments.request.how.mode)));
@@ -71,6 +149,19 @@ void add_quantize(Command& app, Action& action) {
   add_verbose_option(command, how);
   add_pass_flags(command, arguments->passes);
   add_limit_flags(command, how.limits);
+  {
+    const OptionGroup group(command, "In parts, in several processes (docs/cluster.md)");
+    command.add_option("--shard", arguments->shard, "Calibrate only with part K of N of the samples, with --partial")
+        .option_text("K/N");
+    Option partial = command.add_option("--partial", arguments->partial,
+                                        "Write what was seen of the samples to this file, and stop");
+    command
+        .add_option("--calibration-parts", arguments->parts,
+                    "Go on from these files, which must hold every sample once")
+        .option_text("FILE...")
+        .excludes(partial);
+    add_cluster_option(command, arguments->cluster);
+  }
   command.add_option(
       "--report", how.request.report,
       "Also write a page (HTML) on which every layer's error is measured, worst first; see reef compare");
@@ -81,7 +172,8 @@ void add_quantize(Command& app, Action& action) {
       "int8.tflite\n"
       "  reef quantize yolo.onnx --data pictures --preprocess yolo -o yolo_int8.tflite");
   command.callback([arguments, &action] {
-    if (arguments->quantize.request.output.empty() && arguments->passes.stop_after.empty()) refuse_missing("--output");
+    const bool writes_no_model = !arguments->passes.stop_after.empty() || !arguments->partial.empty();
+    if (arguments->quantize.request.output.empty() && !writes_no_model) refuse_missing("--output");
     action = [arguments] { return run_quantize(*arguments); };
   });
 }

@@ -28,6 +28,7 @@
 #include "runtime/edge_tpu_op.h"
 #include "stop_dump.h"
 #include "tensor_io.h"
+#include "throughput.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -252,6 +253,7 @@ Status run(const RunOptions& options) {
   const bool is_tflite = loaded.format == compiler::ModelFormat::kTflite;
   const auto shared_model = std::make_shared<const ir::Model>(std::move(loaded.model));
   const ir::Model& model = *shared_model;
+  if (options.throughput || options.device.devices > 1) return run_throughput(options, shared_model);
   REEF_ASSIGN_OR_RETURN(const data::FoundNames labels, labels_for(options, model));
   DeviceArguments wanted = settled_for(model, options.device);
   if (driver::parse_clock(options.time.clock).ok()) wanted.clock = options.time.clock;
@@ -368,6 +370,10 @@ void add_run(Command& app, Action& action) {
       .check(not_negative())
       .capture_default_str();
   add_device_options(command, options->device, /*has_clock=*/false);
+  add_devices_option(command, options->device);
+  command.add_flag("--throughput", options->throughput,
+                   "Predict how many samples a second --devices do together, as copies of the model or cut into "
+                   "segments, and with --bench run that many");
   command
       .add_option("--max-cycles", options->max_cycles,
                   "Cycles after which the virtual device gives up (steps of all units together)")
@@ -419,6 +425,7 @@ void add_run(Command& app, Action& action) {
       "  reef run models/reef_detector_int8.tflite --image models/scenes/scene_1.jpg --draw out.png\n"
       "  reef run compiled_edgetpu.tflite --device virtual\n"
       "  reef run compiled_edgetpu.tflite --device usb --clock high\n"
+      "  reef run model_int8.tflite --devices 4 --throughput --link usb3 --bench 100\n"
       "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state\n"
       "  reef run compiled_edgetpu.tflite --device virtual --source model.tflite --layers all --out layers");
   command.callback([options, &action] { action = [options] { return run(*options); }; });

@@ -29,8 +29,8 @@ runpy.run_module('reef.train', run_name='__main__', alter_sys=True)
 
 struct TrainArguments {
   std::string kind;
-  std::string data, output, backbone = "mobilenet", checkpoint;
-  int size = 0, epochs = 0, qat_epochs = 5, batch = 32, patience = 10, seed = 0;
+  std::string data, output, backbone = "mobilenet", checkpoint, head, precision = "auto";
+  int size = 0, epochs = 0, qat_epochs = 5, batch = 32, patience = 10, seed = 0, ray_workers = 0;
   double width = 0.5, rate = 2e-3, held_back = 0.2;
   bool no_mirror = false, resume = false, json = false;
 };
@@ -58,7 +58,10 @@ std::vector<std::string> words_of(const TrainArguments& arguments) {
   add("--held-back", arguments.held_back);
   add("--patience", arguments.patience);
   add("--seed", arguments.seed);
+  add("--precision", arguments.precision);
+  if (!arguments.head.empty()) add("--head", arguments.head);
   if (!arguments.checkpoint.empty()) add("--checkpoint", arguments.checkpoint);
+  if (arguments.ray_workers > 0) add("--ray-workers", arguments.ray_workers);
   add_flag("--no-mirror", arguments.no_mirror);
   add_flag("--resume", arguments.resume);
   add_flag("--json", arguments.json);
@@ -104,7 +107,14 @@ void add_options(Command& command, TrainArguments& arguments) {
       .check(between(0, 100000))
       .capture_default_str();
   command.add_option("--seed", arguments.seed, "Same seed and pictures, same model").capture_default_str();
-  command.add_option("--checkpoint", arguments.checkpoint, "Weights to begin with: finished_float.pt of another run");
+  command.add_option("--checkpoint", arguments.checkpoint,
+                     "Weights to begin with: finished_float.pt of another run, or the word shipped: a backbone of Reef's");
+  command.add_option("--precision", arguments.precision, "Of the float network: float32, bfloat16 where it will do, float64")
+      .transform(one_of({"auto", "full", "mixed", "double"}))
+      .capture_default_str();
+  command.add_option("--ray-workers", arguments.ray_workers, "Train by so many workers of Ray Train; 0: in one process")
+      .check(between(0, 10000))
+      .capture_default_str();
   command.add_flag("--no-mirror", arguments.no_mirror,
                    "Do not learn from mirrored pictures, which are other things here");
   command.add_flag("--resume", arguments.resume, "Go on with a run that did not end");
@@ -137,6 +147,10 @@ void add_detector(Command& parent, Action& action) {
       .add_option("--data", arguments->data,
                   "Folder with pictures and their boxes: COCO's .json, YOLO's labels/*.txt or Pascal VOC's .xml files")
       .required();
+  arguments->head = "yolo";
+  command.add_option("--head", arguments->head, "What finds the boxes: a row for each cell, or default boxes")
+      .transform(one_of({"yolo", "ssd"}))
+      .capture_default_str();
   add_options(command, *arguments);
   command.footer(
       "The form of the boxes is told by the files (docs/train.md). PyTorch trains (pip install torch onnx; "

@@ -47,6 +47,7 @@ void add_quantize(Command& app, Action& action);
 void add_retarget(Command& app, Action& action);
 void add_run(Command& app, Action& action);
 void add_train(Command& app, Action& action);
+void add_tune(Command& app, Action& action);
 void add_verify(Command& app, Action& action);
 void add_virtual_usb(Command& app, Action& action);
 

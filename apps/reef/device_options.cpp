@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "command_help.h"
 #include "console.h"
 #include "formats/darwinn/reader.h"
@@ -41,6 +44,65 @@ void add_device_options(Command& command, DeviceArguments& arguments, bool has_c
       .option_text("FILE");
 }
 
+void add_devices_option(Command& command, DeviceArguments& arguments) {
+  const OptionGroup group(command, "Device");
+  command
+      .add_option("--devices", arguments.devices,
+                  "How many Edge TPUs work on the samples together; results do not depend on it. One that fails is "
+                  "left out, and its samples go to the others")
+      .check(between(1, 64))
+      .capture_default_str();
+}
+
+namespace {
+
+struct Latencies {
+  double p50 = 0, p90 = 0, p99 = 0;  // ms
+};
+Latencies latencies_of(const runtime::DealerReport& report) {
+  std::vector<double> sorted = report.latencies;
+  if (sorted.empty()) return {};
+  std::sort(sorted.begin(), sorted.end());
+  return {1e3 * runtime::percentile(sorted, 0.5), 1e3 * runtime::percentile(sorted, 0.9),
+          1e3 * runtime::percentile(sorted, 0.99)};
+}
+
+}  // namespace
+
+void print_shares(const runtime::DealerReport& report, bool is_verbose) {
+  if (report.devices.size() < 2 && !is_verbose) return;
+  const Latencies ms = latencies_of(report);
+  print_text("latency of a sample: {:.2f} ms in the middle, {:.2f} at 90 %, {:.2f} at 99 % (measured on this host)\n",
+             ms.p50, ms.p90, ms.p99);
+  for (const runtime::DeviceShare& device : report.devices) {
+    print_text("  {:<10} {:>7} samples{}{}{}\n", device.name, device.samples,
+               device.failures > 0 ? fmt::format(", {} failures", device.failures) : "",
+               device.repeated > 0 ? fmt::format(", {} came too late", device.repeated) : "",
+               device.is_lost ? ", lost" : "");
+    if (is_verbose) {
+      print_text("  {:<10} busy {:.2f} s, waited {:.2f} s for samples and {:.2f} s for room (measured)\n", "",
+                 device.busy, device.waited_for_samples, device.waited_for_room);
+    }
+  }
+}
+
+nlohmann::ordered_json shares_json(const runtime::DealerReport& report) {
+  const Latencies ms = latencies_of(report);
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  for (const runtime::DeviceShare& device : report.devices) {
+    devices.push_back({{"name", device.name},
+                       {"samples", device.samples},
+                       {"failures", device.failures},
+                       {"repeated", device.repeated},
+                       {"is_lost", device.is_lost},
+                       {"busy_s", device.busy},
+                       {"waited_for_samples_s", device.waited_for_samples},
+                       {"waited_for_room_s", device.waited_for_room}});
+  }
+  return {{"devices", std::move(devices)},
+          {"latency_ms", {{"kind", "measured"}, {"p50", ms.p50}, {"p90", ms.p90}, {"p99", ms.p99}}}};
+}
+
 bool is_compiled(const ir::Model& model) {
   for (const ir::Subgraph& graph : model.subgraphs) {
     if (std::any_of(graph.operators.begin(), graph.operators.end(), darwinn::is_edge_tpu_op)) return true;
@@ -49,7 +111,7 @@ bool is_compiled(const ir::Model& model) {
 }
 
 DeviceArguments settled_for(const ir::Model& model, DeviceArguments arguments) {
-  if (arguments.device.empty()) arguments.device = is_compiled(model) ? "auto" : "cpu";
+  if (arguments.device.empty()) arguments.device = is_compiled(model) || arguments.devices > 1 ? "auto" : "cpu";
   return arguments;
 }
 
@@ -59,15 +121,19 @@ Result<ChosenDevice> ChosenDevice::choose(const DeviceArguments& arguments) {
     REEF_ASSIGN_OR_RETURN(settings.clock, driver::parse_clock(arguments.clock));
   }
   settings.firmware_file = arguments.firmware;
-  REEF_ASSIGN_OR_RETURN(runtime::Placement place, runtime::find_placement(arguments.device, settings));
+  REEF_ASSIGN_OR_RETURN(runtime::Placement place,
+                        runtime::find_placements(arguments.device, arguments.devices, settings));
   if (place.device != nullptr) print_error("reef: {}\n", place.description());
   for (const std::string& note : place.notes) print_error("reef: note: {}\n", note);
   return ChosenDevice(std::move(place));
 }
 
 ChosenDevice::~ChosenDevice() {
-  if (place_.device == nullptr) return;
-  for (const std::string& note : place_.device->take_notes()) print_error("reef: note: {}: {}\n", place_.name, note);
+  const auto tell = [](runtime::EdgeTpu& device) {
+    for (const std::string& note : device.take_notes()) print_error("reef: note: {}: {}\n", device.selector(), note);
+  };
+  for (const auto& device : place_.replicas) tell(*device);
+  if (place_.replicas.empty() && place_.device != nullptr) tell(*place_.device);
 }
 
 }  // namespace reef::app

@@ -6,8 +6,11 @@
 
 #include "command.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/status.h"
 #include "ir/model.h"
+#include "runtime/dealer.h"
 #include "runtime/placement.h"
 
 namespace reef::app {
@@ -16,10 +19,17 @@ struct DeviceArguments {
   std::string device;    // empty: not said
   std::string clock;     // max, high, medium, low; empty: not said
   std::string firmware;  // file; empty: not said
+  int devices = 1;       // at work on the same model
 };
 
+// --devices, for commands that run many samples.
+void add_devices_option(Command& command, DeviceArguments& arguments);
 // `has_clock`: also --clock, for commands that have none of their own.
 void add_device_options(Command& command, DeviceArguments& arguments, bool has_clock = true);
+
+// What each of several devices did; nothing for one. With `is_verbose` also what it waited for.
+void print_shares(const runtime::DealerReport& report, bool is_verbose);
+nlohmann::ordered_json shares_json(const runtime::DealerReport& report);
 
 bool is_compiled(const ir::Model& model);  // has operators for an Edge TPU
 // With a device: the one that was asked for; else "auto" for a compiled model and "cpu" for others.

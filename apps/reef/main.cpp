@@ -15,6 +15,7 @@
 #include "command_help.h"
 #include "commands.h"
 #include "console.h"
+#include "data_options.h"
 #include "json_output.h"
 #include "kernels/simd/targets.h"
 #include "usage.h"
@@ -78,6 +79,7 @@ void add_commands(reef::app::Command& app, reef::app::Action& action) {
   reef::app::add_convert(app, action);
   reef::app::add_quantize(app, action);
   reef::app::add_prune(app, action);
+  reef::app::add_tune(app, action);
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
   reef::app::add_learn(app, action);
@@ -113,7 +115,7 @@ int run(int argc, char** argv) {
       "  reef run first/shapes_yolo_int8_edgetpu.tflite --image first/shapes/shapes_05.jpg --draw seen.png");
   reef::app::Action action;
   add_commands(app, action);
-  const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
+  const std::vector<std::string> words = reef::app::with_joined_shards(with_help_as_option({argv + 1, argv + argc}));
   const auto help = [&] { return reef::app::describe(app); };
   if (!words.empty() && words[0][0] != '-' && !has_command(help(), words[0])) {
     return report_unknown_command(help(), words[0], wants_json(words));

@@ -25,8 +25,13 @@ void add_data_options(Command& command, QuantizeArguments& arguments) {
   data.use = data::Use::kCalibration;
   command.add_option(
       "--data", data.path,
-      "Samples to calibrate with: a folder of pictures, an .npz or an .npy file. 100 to 500 typical ones");
-  command.add_option("--array", data.arrays, "Array of the .npz to take (default: calib, images, x ... by name)")
+      "Samples to calibrate with: a folder of pictures, an .npz or .npy file, TFRecord files or tar shards "
+      "(docs/data.md). 100 to 500 typical ones");
+  command
+      .add_option(
+          "--array", data.arrays,
+          "Array of the .npz, feature of the records or ending in the shards to take (default: calib, images, x "
+          "... by name)")
       .option_text("NAME");
   command
       .add_option("--preprocess", data.preprocess,

@@ -9,6 +9,7 @@
 #include "base/shell_word.h"
 #include "compiler/quantize_json.h"
 #include "console.h"
+#include "data_options.h"
 #include "ir/describe.h"
 #include "pass_report.h"
 
@@ -182,6 +183,7 @@ void print_quantize_report(const compiler::QuantizeRequest& request, const compi
   const report::Summary summary = quantize_summary(request, outcome);
   print_exact("{}", report::verdict_line(summary, has_colour()));
   print_text("{}", quantize_details(request, outcome, verbose));
+  if (verbose && outcome.fetched.samples > 0) print_read_counters(outcome.fetched);
   if (outcome.log.request().changes) print_text("{}", pass_text(outcome.log));
   print_exact("{}", report::closing_lines(summary, has_colour()));
 }

@@ -36,6 +36,7 @@ struct RunOptions {
   FindingFlags findings;
   int top = 5;
   DeviceArguments device;
+  bool throughput = false;  // of several devices, instead of one run
   std::int64_t max_cycles = 0;
   TimeOptions time;
   std::string stop_at, dump_tile;

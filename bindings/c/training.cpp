@@ -67,17 +67,15 @@ Result<compiler::TensorEdit> edit_of(const reef_tensor_edit& given) {
   return edit;
 }
 
-}  // namespace
-
-reef_status reef_model_for_training(const reef_model* model, const reef_compile_options* options,
-                                    reef_model** rewritten, char** json) {
+reef_status describe_graph(const reef_model* model, const reef_compile_options* options, compiler::GraphUse use,
+                           reef_model** rewritten, char** json) {
   return guarded([&]() -> Status {
     REEF_RETURN_IF_ERROR(require(model, "model"));
     REEF_RETURN_IF_ERROR(require(rewritten, "rewritten"));
     REEF_RETURN_IF_ERROR(require(json, "json"));
     REEF_ASSIGN_OR_RETURN(const compiler::PlanOptions plan,
                           plan_options(known_options(options, reef_compile_options_init)));
-    const auto graph = compiler::make_training_graph(model->model, plan);
+    const auto graph = compiler::make_training_graph(model->model, plan, use);
     if (!graph.ok()) return graph.status().in(model->name);
     auto handle = std::make_unique<reef_model>();
     handle->name = model->name;
@@ -86,6 +84,18 @@ reef_status reef_model_for_training(const reef_model* model, const reef_compile_
     *rewritten = handle.release();
     return ok_status();
   });
+}
+
+}  // namespace
+
+reef_status reef_model_for_training(const reef_model* model, const reef_compile_options* options,
+                                    reef_model** rewritten, char** json) {
+  return describe_graph(model, options, compiler::GraphUse::kTraining, rewritten, json);
+}
+
+reef_status reef_model_as_compiled(const reef_model* model, const reef_compile_options* options,
+                                   reef_model** rewritten, char** json) {
+  return describe_graph(model, options, compiler::GraphUse::kChecking, rewritten, json);
 }
 
 reef_status reef_chip_function(const reef_model* model, size_t op, reef_chip_affine in, reef_chip_affine out,

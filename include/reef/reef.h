@@ -135,11 +135,16 @@ REEF_API const char* reef_model_signature_output(const reef_model* model, size_t
 
 struct reef_compile_options; /* below */
 
-/* The model that the chip computes, after all rewrites of `reef compile`: what quantization-aware training must repeat.
- * *json: `ops`, for each operator its type, its attributes by TFLite's names, `on_cpu` (why the chip does not run it;
+/* The model that the chip computes, after the rewrites of `reef compile`: what quantization-aware training must repeat.
+ * Operators that the compiler would join into one table for the scales that they have stay as they are, because training
+ * changes scales. *json: `ops`, for each operator its type, its attributes by TFLite's names, `on_cpu` (why the chip does not run it;
  * "": it does) and `is_rewritten` (a rewrite made it); `rewrites`, a sentence each. `options` may be NULL. */
 REEF_API reef_status reef_model_for_training(const reef_model* model, const struct reef_compile_options* options,
                                              reef_model** rewritten, char** json);
+/* The same with all rewrites: what the chip computes as long as no scale changes. Operators named ReefFunction are Reef's
+ * own; such a model cannot be saved. */
+REEF_API reef_status reef_model_as_compiled(const reef_model* model, const struct reef_compile_options* options,
+                                            reef_model** rewritten, char** json);
 
 /* How a tensor stores real numbers on the chip, where codes are 0 to 255: real = scale * (code - zero_point). */
 typedef struct reef_chip_affine {
@@ -439,6 +444,63 @@ REEF_API reef_status reef_softmax_train(const float* rows, const int32_t* labels
 REEF_API reef_status reef_softmax_model(const void* extractor, size_t size, const float* weights, const float* biases,
                                         int32_t classes, size_t dimension, const float* rows, size_t count,
                                         char** bytes, size_t* bytes_size);
+
+/* ---- Data pipelines ---- */
+
+/* Samples read, decoded, varied and put into batches on threads (docs/data.md). `recipe` is a JSON object:
+ *   {"data": {"path": "shards", "array": ..., "truth": ..., "labels": ...},    or {"count": 100}: from `call`
+ *    "steps": [{"step": "shuffle", "seed": 7}, {"step": "resize", "width": 96, "height": 96}, ...],
+ *    "threads": 0, "ahead": 0, "seed": 0}
+ * with the steps shuffle, shard, take, skip, decode, resize, vary, cache, call, batch and mixup. */
+typedef struct reef_flow reef_flow;
+typedef struct reef_flow_run reef_flow_run;
+typedef struct reef_batch reef_batch;
+typedef struct reef_sample reef_sample; /* valid during the call that got it */
+
+/* Fills or changes a sample. `step`: -1 to fill the sample with this number, else the "id" of the step. From several
+ * threads at once. Not 0: it could not; the pipeline's error then is that of reef_sample_fail. */
+typedef int32_t (*reef_flow_call)(void* user, int32_t step, int64_t number, reef_sample* sample);
+
+/* `call` may be NULL if nothing in the recipe needs it; it and `user` must outlive the flow and its runs. */
+REEF_API reef_status reef_flow_create(const char* recipe, reef_flow_call call, void* user, reef_flow** flow);
+REEF_API void reef_flow_free(reef_flow* flow);          /* runs go on */
+REEF_API int64_t reef_flow_size(const reef_flow* flow); /* samples of an epoch */
+/* Numbers of the samples in their source, reef_flow_size() of them. */
+REEF_API reef_status reef_flow_order(const reef_flow* flow, int64_t epoch, int64_t* numbers);
+/* {"description": ..., "class_names": {"0": ...}}; reef_string_free. */
+REEF_API reef_status reef_flow_describe(const reef_flow* flow, char** json);
+/* The name of a sample, by its number in the source; reef_string_free. */
+REEF_API reef_status reef_flow_name(const reef_flow* flow, int64_t number, char** name);
+
+REEF_API reef_status reef_flow_start(const reef_flow* flow, int64_t epoch, reef_flow_run** run);
+REEF_API void reef_flow_run_free(reef_flow_run* run);
+/* The next batch; NULL: the epoch is over. */
+REEF_API reef_status reef_flow_run_next(reef_flow_run* run, reef_batch** batch);
+/* What each stage did: {"stages": [...], "idle_with_work_s": ...} (docs/data.md); reef_string_free. */
+REEF_API reef_status reef_flow_run_counters(const reef_flow_run* run, char** json);
+
+REEF_API void reef_batch_free(reef_batch* batch);
+REEF_API size_t reef_batch_count(const reef_batch* batch);
+/* All samples, [count, ...]. Valid as long as the batch, as is what follows. */
+REEF_API reef_status reef_batch_samples(const reef_batch* batch, reef_tensor* tensor);
+REEF_API const int64_t* reef_batch_numbers(const reef_batch* batch);
+/* What is right for a sample, as float64; a rank of 0: one number. `data` is NULL where nothing is known. */
+REEF_API reef_status reef_batch_truth(const reef_batch* batch, size_t row, reef_tensor* tensor);
+/* With mixup: row i is `share` of itself and the rest of row mixed_with[i]; NULL: nothing was mixed. */
+REEF_API const int64_t* reef_batch_mixed_with(const reef_batch* batch, double* share);
+
+/* A picture is uint8 [height, width, channels], other samples have any numbers. Before it is decoded a picture is a row
+ * of bytes. */
+REEF_API reef_status reef_sample_get(const reef_sample* sample, reef_tensor* tensor);
+REEF_API reef_status reef_sample_set(reef_sample* sample, const reef_tensor* tensor);
+REEF_API reef_status reef_sample_set_truth(reef_sample* sample, const double* values, const int64_t* shape,
+                                           size_t rank);
+REEF_API void reef_sample_fail(reef_sample* sample, const char* message);
+
+/* Varies one picture in place, as the step "vary" does: `how` is its JSON object. `boxes` (may be NULL) are
+ * box_count rows of centre, size and class in fractions of the picture; they move along, and fewer may be left. */
+REEF_API reef_status reef_vary(uint8_t* pixels, int32_t height, int32_t width, int32_t channels, const char* how,
+                               uint64_t seed, int64_t epoch, int64_t number, double* boxes, size_t* box_count);
 
 #ifdef __cplusplus
 } /* extern "C" */

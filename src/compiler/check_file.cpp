@@ -38,14 +38,6 @@ Status find_parts_with_code(Plan& plan, const std::shared_ptr<const ir::Model>& 
   return find_parts(plan, trial_of_generator(options.runtime, options.budget), search).status();
 }
 
-// The int16x8 mode of TFLite's converter leaves nothing that a quantizer could start from.
-bool computes_on_16_bits(const ir::Subgraph& graph) {
-  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return op.type != "QUANTIZE" && !op.outputs.empty() && op.outputs[0] >= 0 &&
-           graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kInt16;
-  });
-}
-
 // The sizes that the user gave for inputs, as options of the next command.
 std::string shape_options(const InputShapes& shapes) {
   std::string text;
@@ -73,10 +65,6 @@ std::string next_command(const CheckedFile& checked, const PlanOptions& options,
 // A float model is judged as the quantizer would leave it.
 void take_quantized_form(CheckedFile& checked, const PlanOptions& options) {
   if (!partition::assess(*checked.given, partition::CheckOptions{options.runtime}).is_float()) return;
-  if (computes_on_16_bits(checked.given->subgraphs[0])) {
-    checked.not_judged = "it has 16-bit activations";
-    return;
-  }
   auto quantized = quantize_on_trial(*checked.given, options.budget);
   if (!quantized.ok()) {
     checked.not_judged = quantized.status().message();

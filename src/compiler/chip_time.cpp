@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "compiler/compile.h"
 #include "compiler/explain.h"
 #include "compiler/plan.h"
 #include "compiler/trial_quantization.h"
@@ -43,18 +42,7 @@ Result<ChipTime> estimate_time(const ir::Model& model, const chip::LinkProfile* 
   return result;
 }
 
-Result<ChipTime> simulate_time(const ir::Model& quantized, const chip::LinkProfile* link, const Budget& budget) {
-  constexpr const char* kName = "model.tflite";
-  CompileOptions options;
-  options.models = {kName};
-  REEF_ASSIGN_OR_RETURN(options.in_memory[kName].file, tflite::write_bytes(quantized));
-  options.write = false;
-  options.verify = Verify::kNever;
-  options.plan.costs.link = link;
-  options.plan.partition.explain = false;
-  options.plan.budget = options.budget = budget;
-  const CompileResult compiled = compile(options);
-  REEF_REQUIRE(compiled.ok(), "{}", compiled.refusals.front().explanation);
+Result<ChipTime> simulate_time(const CompileResult& compiled, const chip::LinkProfile* link) {
   ChipTime result;
   device::TimingOptions timing;
   timing.link = link;
@@ -74,6 +62,21 @@ Result<ChipTime> simulate_time(const ir::Model& quantized, const chip::LinkProfi
   }
   result.ms += result.chip_ms;
   return result;
+}
+
+Result<ChipTime> simulate_time(const ir::Model& quantized, const chip::LinkProfile* link, const Budget& budget) {
+  constexpr const char* kName = "model.tflite";
+  CompileOptions options;
+  options.models = {kName};
+  REEF_ASSIGN_OR_RETURN(options.in_memory[kName].file, tflite::write_bytes(quantized));
+  options.write = false;
+  options.verify = Verify::kNever;
+  options.plan.costs.link = link;
+  options.plan.partition.explain = false;
+  options.plan.budget = options.budget = budget;
+  const CompileResult compiled = compile(options);
+  REEF_REQUIRE(compiled.ok(), "{}", compiled.refusals.front().explanation);
+  return simulate_time(compiled, link);
 }
 
 }  // namespace reef::compiler

@@ -7,6 +7,7 @@
 #include "base/budget.h"
 #include "base/status.h"
 #include "chip/links.h"
+#include "compiler/compile.h"
 #include "ir/model.h"
 
 namespace reef::compiler {
@@ -19,6 +20,10 @@ struct ChipTime {
 
 // `model`: float (quantized on trial, trial_quantization.h) or quantized; verified. Estimated: partition/cost.h.
 Result<ChipTime> estimate_time(const ir::Model& model, const chip::LinkProfile* link, const Budget& budget);
+
+// The same of what was compiled: its parts run on the virtual device, with inputs of zeros; what stays on the CPU
+// counts as estimated. Segments count one after the other, as one inference passes through them.
+Result<ChipTime> simulate_time(const CompileResult& compiled, const chip::LinkProfile* link);
 
 // Compiles a quantized model in memory and runs its parts on the virtual device, with inputs of zeros. What stays on
 // the CPU counts as estimated.

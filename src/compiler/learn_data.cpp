@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <map>
 
 #include "base/sha256.h"
@@ -76,11 +75,6 @@ class MirroredSource : public data::SampleSource {
   const data::SampleSource& source_;
 };
 
-std::string first_folder(const std::string& name) {
-  const std::size_t slash = name.find('/');
-  return slash == std::string::npos ? "" : name.substr(0, slash);
-}
-
 Result<std::int64_t> class_number(const data::Dataset& dataset, std::int64_t sample) {
   REEF_ASSIGN_OR_RETURN(const data::Truth truth, dataset.truth(sample));
   const bool is_number = truth.values.size() == 1 && truth.values[0] >= 0 && truth.values[0] < 1e9 &&
@@ -97,12 +91,12 @@ Result<std::map<std::int64_t, std::string>> names_of_classes(const data::Dataset
   if (!options.labels.empty()) {
     REEF_ASSIGN_OR_RETURN(listed, data::load_class_names(options.labels));
   }
-  const bool are_folders = std::filesystem::is_directory(options.path) && options.truth.empty();
+  const std::map<std::int64_t, std::string> own = dataset.class_names();  // of the data themselves
   std::map<std::int64_t, std::string> names;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::string& name = names[numbers[i]];
     if (!name.empty()) continue;
-    if (are_folders) name = first_folder(dataset.name_of(static_cast<std::int64_t>(i)));
+    if (const auto found = own.find(numbers[i]); found != own.end()) name = found->second;
     if (name.empty() && static_cast<std::size_t>(numbers[i]) < listed.size())
       name = listed[static_cast<std::size_t>(numbers[i])];
     if (name.empty()) name = std::to_string(numbers[i]);
@@ -233,6 +227,7 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
           return values.status();
         }));
     result.seconds += report.seconds;
+    result.devices = report.devices;
     return ok_status();
   };
   const bool is_mirrored =

@@ -15,6 +15,7 @@
 #include "data/dataset.h"
 #include "ir/model.h"
 #include "learn/embeddings.h"
+#include "runtime/dealer.h"
 #include "runtime/placement.h"
 
 namespace reef::compiler {
@@ -52,6 +53,7 @@ struct EmbeddedData {
   std::vector<std::string> digests;  // of what the model was given
   std::vector<RejectedSample> rejected;
   double seconds = 0;  // measured
+  runtime::DealerReport devices;  // that did it, in the last round
 };
 // `extractor` must be verified and have one output. `seen`: samples that must not come again (test data against what
 // was learned from).

@@ -11,6 +11,7 @@
 #include "compiler/compile_names.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
+#include "quantize/fold_quantization.h"
 
 namespace reef::compiler {
 namespace {
@@ -21,6 +22,7 @@ bool is_tflite(const std::string& path) { return std::filesystem::path(path).ext
 enum class Numbers { kQuantized, kCarriesScales, kFloat };
 
 Numbers numbers_of(const ir::Model& model) {
+  if (quantize::computes_in_16_bits(model)) return Numbers::kFloat;  // no scales that the chip could use
   const ir::Subgraph& graph = model.subgraphs[0];
   bool has_scales = false, computes_floats = false;
   for (const ir::Operator& op : graph.operators) {

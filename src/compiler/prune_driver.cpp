@@ -10,11 +10,9 @@
 
 #include "base/file.h"
 #include "compiler/chip_time.h"
+#include "compiler/float_subject.h"
 #include "compiler/output_check.h"
 #include "compiler/prune_files.h"
-#include "data/subset.h"
-#include "evaluate/evaluation.h"
-#include "evaluate/task.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/constants.h"
@@ -25,24 +23,7 @@
 namespace reef::compiler {
 namespace {
 
-constexpr std::uint32_t kSplitSeed = 1;
 constexpr std::int64_t kFewSamples = 64;
-constexpr std::int64_t kLeastSamples = 8;  // with fewer nothing is held back to judge with
-
-std::string usual_metric(const ir::Model& model) {
-  switch (evaluate::task_of(model).kind) {
-    case evaluate::TaskKind::kClassifier:
-      return "top1";
-    case evaluate::TaskKind::kDetector:
-      return "map50";
-    case evaluate::TaskKind::kSegmenter:
-      return "miou";
-    case evaluate::TaskKind::kPicture:
-      return "psnr";
-    default:
-      return "";
-  }
-}
 
 Status check_goal(const PruneGoal& goal) {
   const int given = (goal.parameters ? 1 : 0) + (goal.latency_ms ? 1 : 0) + (goal.drop ? 1 : 0) + (goal.zeros ? 1 : 0) +
@@ -83,51 +64,26 @@ class PruneDriver {
 
  private:
   Status load() {
-    REEF_ASSIGN_OR_RETURN(loaded_, load_any_model(request_.model, request_.front_end));
+    REEF_ASSIGN_OR_RETURN(loaded_, load_float_model(request_.model, request_.front_end));
     outcome_.notes = loaded_.notes;
-    if (!loaded_.is_simplified) {  // float16 weights, layouts and batch norms of other converters
-      REEF_RETURN_IF_ERROR(passes::simplify(loaded_.model).status());
-      REEF_RETURN_IF_ERROR(admit_model(loaded_.model).status());
-    }
-    const ir::Subgraph& graph = loaded_.model.subgraphs[0];
-    const bool is_quantized = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-      return !op.outputs.empty() && op.outputs[0] >= 0 &&
-             ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
-    });
-    REEF_REQUIRE(!is_quantized,
-                 "the model computes with 8-bit integers: prune the float model it was made from, then quantize that");
     original_ = std::make_shared<const ir::Model>(loaded_.model);
     return ok_status();
   }
 
-  // Weights are fitted to calibration samples and judged on others. Where one array serves for both, it is divided.
   Status open_samples() {
-    data::DatasetOptions options = request_.data;
-    options.use = data::Use::kCalibration;
-    if (!options.shuffle_seed) options.shuffle_seed = kSplitSeed;
-    REEF_ASSIGN_OR_RETURN(const auto fit, data::Dataset::open(options, *original_));
-    options.use = data::Use::kEvaluation;
-    REEF_ASSIGN_OR_RETURN(judge_, data::Dataset::open(options, *original_));
-    const std::int64_t all = fit->size();
-    const bool is_same = fit->describe() == judge_->describe();
-    std::int64_t fitted = std::min(all, request_.fit_samples), first_judged = 0;
-    if (is_same) {
-      outcome_.judged_apart = all >= kLeastSamples;
-      if (outcome_.judged_apart) {
-        fitted = std::min(fitted, all - std::max<std::int64_t>(all / 4, 1));
-        first_judged = fitted;
-      }
-    }
-    fit_source_ = fit;
-    for (std::int64_t i = 0; i < fitted; ++i) fit_samples_.push_back(i);
-    const std::int64_t last = std::min(judge_->size(), first_judged + request_.judge_samples);
-    for (std::int64_t i = first_judged; i < last; ++i) judge_samples_.push_back(i);
+    REEF_ASSIGN_OR_RETURN(SampleParts parts,
+                          part_samples(request_.data, *original_, request_.fit_samples, request_.judge_samples));
+    fit_source_ = parts.fit;
+    judge_ = parts.judge;
+    fit_samples_ = std::move(parts.fit_samples);
+    judge_samples_ = std::move(parts.judge_samples);
+    outcome_.judged_apart = parts.judged_apart;
     outcome_.judged_samples = std::ssize(judge_samples_);
-    if (fitted < kFewSamples) {
+    if (std::ssize(fit_samples_) < kFewSamples) {
       outcome_.notes.push_back(
           fmt::format("weights are fitted to {} samples only; 100 and more typical ones give better "
                       "models",
-                      fitted));
+                      fit_samples_.size()));
     }
     if (judge_->has_truth()) {
       outcome_.metric = request_.metric.empty() ? usual_metric(*original_) : request_.metric;
@@ -140,22 +96,16 @@ class PruneDriver {
 
   Result<std::optional<double>> accuracy(const std::shared_ptr<const ir::Model>& model) {
     if (outcome_.metric.empty()) return std::optional<double>();
-    evaluate::MetricOptions options;
-    options.input = data::input_spec(*original_, 0);
-    options.preprocess = judge_->preprocess().preprocess;
-    REEF_ASSIGN_OR_RETURN(const auto metric, evaluate::make_metric(outcome_.metric, options, *judge_));
-    evaluate::RunnerOptions run;
-    run.threads = request_.study.threads;
-    run.budget = request_.study.budget;
-    const auto result = evaluate::evaluate(model, judge_, judge_samples_, *metric, run);
+    const auto result = measure_accuracy(outcome_.metric, model, *original_, judge_, judge_samples_,
+                                         request_.study.threads, request_.study.budget);
     if (!result.ok() && request_.metric.empty()) {  // nobody asked for it
       outcome_.notes.push_back(fmt::format("accuracy is not measured: {}", result.status().message()));
       outcome_.metric.clear();
       return std::optional<double>();
     }
     if (!result.ok()) return result.status();
-    outcome_.metric_unit = result->figure.unit;
-    return std::optional(result->figure.value);
+    outcome_.metric_unit = result->unit;
+    return std::optional(result->value);
   }
 
   Result<quantize::Outputs> outputs_of(const std::shared_ptr<const ir::Model>& model) {

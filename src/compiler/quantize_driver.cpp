@@ -218,7 +218,8 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
         fmt::format("chosen because the float model does better with it: {}, measured", outcome.better_preprocess_why);
     outcome.preprocess_is_guess = true;
   }
-  REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
+  REEF_ASSIGN_OR_RETURN(outcome.result,
+                        quantize::quantize(loaded.model, samples.get(), request.how, request.calibrator));
   if (!seen.empty()) {
     std::erase_if(outcome.result.warnings, [](const std::string& warning) {
       return warning.find(quantize::kLooksLikePixels) != std::string::npos;
@@ -237,6 +238,7 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   outcome.model_bytes = file_size(request.model);
   outcome.output_bytes = static_cast<std::int64_t>(outcome.file.size());
   REEF_RETURN_IF_ERROR(explain_error(request, samples, outcome));
+  if (samples != nullptr) outcome.fetched = samples->counters();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }

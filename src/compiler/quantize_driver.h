@@ -28,6 +28,7 @@ struct QuantizeRequest {
   FrontEndOptions front_end;  // graphs that its log names are written as text beside the output, if any
   data::DatasetOptions data;  // an empty path: no samples
   quantize::QuantizeOptions how;
+  quantize::Calibrator calibrator = {};  // empty: this process calibrates
 };
 
 struct QuantizeOutcome {
@@ -54,6 +55,7 @@ struct QuantizeOutcome {
   passes::PassLog log;                    // of simplification
   std::vector<std::string> worst_layers;  // sentences from the report, if one was asked for
   double seconds = 0;                     // measured
+  data::ReadCounters fetched;             // work on samples before they reach the model
 };
 
 // Reads the model, quantizes it and writes the files that the request names.

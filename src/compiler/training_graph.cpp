@@ -73,11 +73,11 @@ ir::Tensor table_tensor(std::string name, const ops::ChipAffine& affine) {
 
 }  // namespace
 
-Result<TrainingGraph> make_training_graph(const std::shared_ptr<const ir::Model>& model, const PlanOptions& options) {
-  // Training changes scales, and a ReefFunction's results hold for those that it was made for.
-  PlanOptions without_functions = options;
-  without_functions.rewrites.disable.emplace_back("function-table");
-  REEF_ASSIGN_OR_RETURN(const Plan plan, make_faster_plan(model, without_functions));
+Result<TrainingGraph> make_training_graph(const std::shared_ptr<const ir::Model>& model, const PlanOptions& options,
+                                          GraphUse use) {
+  PlanOptions wanted = options;
+  if (use == GraphUse::kTraining) wanted.rewrites.disable.emplace_back("function-table");
+  REEF_ASSIGN_OR_RETURN(const Plan plan, make_faster_plan(model, wanted));
   REEF_REQUIRE(!plan.assessment.is_float(), "the model is not quantized; `reef quantize` does that");
   TrainingGraph graph;
   graph.model = plan.model;

@@ -33,9 +33,17 @@ struct TrainingGraph {
   std::vector<std::string> rewrites;       // what was done, a sentence each
 };
 
-// `model` must be verified and quantized. The rewrites are those that `reef compile` makes with these options. Which
-// operators there is machine code for is not tried.
-Result<TrainingGraph> make_training_graph(const std::shared_ptr<const ir::Model>& model, const PlanOptions& options);
+// What the scales of the graph are for. The compiler puts one table in the place of several operators (a ReefFunction),
+// whose 256 values hold for the scales that the model has.
+enum class GraphUse {
+  kTraining,  // scales will change: several operators stay several
+  kChecking,  // scales stay: the graph is the one that `reef compile` gives to the code generator
+};
+
+// `model` must be verified and quantized. The rewrites are those that `reef compile` makes with these options, but for
+// what `use` says. Which operators there is machine code for is not tried.
+Result<TrainingGraph> make_training_graph(const std::shared_ptr<const ir::Model>& model, const PlanOptions& options,
+                                          GraphUse use);
 
 // New content for a tensor of subgraph 0.
 struct TensorEdit {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "data/array_sample.h"
 #include "data/dataset.h"
+#include "data/input_names.h"
 #include "data/values.h"
 #include "formats/image/image.h"
 #include "formats/numpy/npz.h"
@@ -26,20 +27,6 @@ constexpr std::string_view kEvaluationNames[] = {"images", "x",      "x_test", "
                                                  "noisy",  "lowres", "lr",     "eval", "data", "arr_0"};
 constexpr std::string_view kTruthNames[] = {"labels",  "y",      "y_test",  "boxes", "clean", "masks", "mask",
                                             "targets", "target", "highres", "hr",    "truth", "arr_1"};
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-// "serving_default_picture:0" is called "picture" by people.
-std::string short_name(std::string name) {
-  constexpr std::string_view kServing = "serving_default_";
-  if (name.starts_with(kServing)) name.erase(0, kServing.size());
-  if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) name.erase(colon);
-  return name;
-}
 
 struct InputArray {
   std::string name;
@@ -79,12 +66,16 @@ class ArrayStore : public SampleStore {
 
   std::int64_t size() const override { return inputs[0].samples; }
 
-  Status read(std::int64_t sample, const InputSpec& input, const Preprocess& preprocess,
-              std::span<std::byte> target) const override {
+  Result<StoredSample> stored(std::int64_t sample, const InputSpec& input) const override {
     const auto index = static_cast<std::size_t>(input.index);
     REEF_REQUIRE(index < inputs.size(), "'{}' has no array for input {}", path, input.index);
-    return store_array_sample(inputs[index].array, sample, input, preprocess, target)
-        .in(fmt::format("'{}', array '{}', sample {}", path, inputs[index].name, sample));
+    const numpy::Array& array = inputs[index].array;
+    REEF_REQUIRE(sample >= 0 && sample < array.shape[0], "there is no sample {} in {}", sample, array.describe());
+    const std::size_t bytes = array.data.size() / static_cast<std::size_t>(array.shape[0]);
+    StoredSample result{{},
+                        {array.type, array.shape, array.data.slice(static_cast<std::size_t>(sample) * bytes, bytes)}};
+    result.row.shape[0] = 1;
+    return result;
   }
 
   bool has_truth() const override { return right.has_value(); }
@@ -104,12 +95,6 @@ class ArrayStore : public SampleStore {
 
   bool holds_pictures() const override { return picture_array(inputs[0].array).has_value(); }
 
-  Result<std::pair<int, int>> picture_size(std::int64_t /*sample*/) const override {
-    const auto layout = picture_array(inputs[0].array);
-    REEF_REQUIRE(layout.has_value(), "'{}', array '{}' holds no pictures", path, inputs[0].name);
-    return std::pair(layout->width, layout->height);
-  }
-
   std::string describe() const override {
     std::vector<std::string> parts;
     for (const InputArray& input : inputs) parts.push_back(fmt::format("'{}' {}", input.name, input.describe()));
@@ -118,17 +103,11 @@ class ArrayStore : public SampleStore {
   }
 
   std::string name_of(std::int64_t sample) const override { return fmt::format("{}[{}]", inputs[0].name, sample); }
-};
 
-std::vector<std::string> at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, comma - at));
-    at = comma + 1;
+  std::string place_of(std::int64_t sample, const InputSpec& input) const override {
+    return fmt::format("'{}', array '{}', sample {}", path, inputs[static_cast<std::size_t>(input.index)].name, sample);
   }
-  return parts;
-}
+};
 
 // Every array with its type, for messages that ask the user to choose.
 std::string list_of(const numpy::Npz& npz) {
@@ -160,32 +139,20 @@ std::string usual_array(const numpy::Npz& npz, Use use) {
 }
 
 Result<std::vector<std::string>> input_arrays(const numpy::Npz& npz, const DatasetOptions& options,
-                                              const ir::Model& model) {
-  const std::size_t count = model.subgraphs[0].inputs.size();
-  if (!options.arrays.empty()) {
-    std::vector<std::string> names = at_commas(options.arrays);
-    REEF_REQUIRE(names.size() == count, "--array names {} arrays, the model has {} inputs", names.size(), count);
-    return names;
-  }
-  std::vector<std::string> names;
+                                              const ir::Model* model) {
+  const std::size_t count = input_count(model);
+  REEF_ASSIGN_OR_RETURN(std::vector<std::string> names, named_inputs(options, model));
+  if (!names.empty()) return names;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::string input = input_spec(model, static_cast<int>(i)).name;
-    std::vector<std::string> candidates = {lower(input), lower(short_name(input))};
-    for (const ir::Signature& signature : model.signatures) {
-      for (const ir::SignatureTensor& tensor : signature.inputs) {
-        if (signature.subgraph == 0 && tensor.tensor == model.subgraphs[0].inputs[i])
-          candidates.push_back(lower(tensor.name));
-      }
-    }
     // A single input's arrays for calibration are told apart by their usual names.
     const bool usual_first = count == 1 && options.use == Use::kCalibration;
     std::string name = usual_first ? usual_array(npz, options.use) : "";
-    if (name.empty()) name = first_present(npz, candidates);
+    if (name.empty()) name = first_present(npz, input_names(model, i));
     if (name.empty() && count == 1) name = usual_array(npz, options.use);
     REEF_REQUIRE(!npz.names().empty(),
                  "'{}' is a zip archive without arrays: unpack it, and give the folder with pictures", options.path);
     REEF_REQUIRE(!name.empty(), "'{}' has no array for input '{}'; name one for each input with --array A,B: {}",
-                 options.path, input, list_of(npz));
+                 options.path, model == nullptr ? "0" : input_spec(*model, static_cast<int>(i)).name, list_of(npz));
     names.push_back(name);
   }
   return names;
@@ -213,7 +180,7 @@ Result<std::optional<InputArray>> truth_array(const numpy::Npz* npz, const Datas
 
 }  // namespace
 
-Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, const ir::Model& model) {
+Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, const ir::Model* model) {
   auto store = std::make_unique<ArrayStore>();
   store->path = options.path;
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.path, std::uint64_t{1} << 36));
@@ -232,18 +199,24 @@ Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, 
     if (!array.ok() && !options.path.ends_with(".npy")) {
       const Status picture = image::probe(options.path);
       REEF_REQUIRE(!picture.ok(), "'{}' is one picture: give the folder it is in", options.path);
-      return picture.in(fmt::format("'{}' is no folder of pictures, no .npz and no .npy", options.path));
+      return picture.in(fmt::format(
+          "'{}' is no folder of pictures, no .npz, no .npy, no TFRecord file and no tar archive", options.path));
     }
-    if (!array.ok())
-      return array.status().in(fmt::format("'{}' is no folder of pictures, no .npz and no .npy", options.path));
-    REEF_REQUIRE(model.subgraphs[0].inputs.size() == 1, "the model has {} inputs; '{}' holds one array. Give an .npz",
-                 model.subgraphs[0].inputs.size(), options.path);
+    if (!array.ok()) {
+      return array.status().in(fmt::format(
+          "'{}' is no folder of pictures, no .npz, no .npy, no TFRecord file and no tar archive", options.path));
+    }
+    REEF_REQUIRE(input_count(model) == 1, "the model has {} inputs; '{}' holds one array. Give an .npz",
+                 input_count(model), options.path);
     store->inputs.push_back(whole_array(std::filesystem::path(options.path).stem().string(), std::move(*array)));
   }
   for (std::size_t i = 0; i < store->inputs.size(); ++i) {
     const InputArray& input = store->inputs[i];
-    REEF_RETURN_IF_ERROR(check_fit(input.array, input_spec(model, static_cast<int>(i)))
-                             .in(fmt::format("'{}', array '{}'", options.path, input.name)));
+    const std::string place = fmt::format("'{}', array '{}'", options.path, input.name);
+    if (model != nullptr)
+      REEF_RETURN_IF_ERROR(check_fit(input.array, input_spec(*model, static_cast<int>(i))).in(place));
+    REEF_REQUIRE(!input.array.shape.empty() && input.array.shape[0] > 0, "{}: it is {} and holds no samples", place,
+                 input.array.describe());
     REEF_REQUIRE(input.samples == store->size(), "'{}': array '{}' has {} samples, '{}' has {}", options.path,
                  input.name, input.samples, store->inputs[0].name, store->size());
   }

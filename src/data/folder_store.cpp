@@ -3,17 +3,18 @@
 // the number of its sub-folder (by the file of class names, by the folder's own number, or by the order of folder
 // names); boxes in a text file beside it; a class name or number that its own name begins with.
 #include <algorithm>
-#include <charconv>
+#include <cctype>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/dataset_files.h"
+#include "data/input_names.h"
 #include "data/labels.h"
+#include "data/shard_files.h"
 #include "formats/image/image.h"
 
 namespace reef::data {
@@ -21,21 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PictureFile {
-  std::string path, relative;
-  Truth right;
+// Paths of pictures, and the pictures by their names below the folder.
+struct PictureFiles {
+  std::vector<std::string> paths;
+  std::vector<NamedPicture> pictures;
+
+  const std::string& path(const NamedPicture& picture) const { return paths[picture.place]; }
 };
 
-std::string lower(std::string text) {
+std::string lower_ending(const fs::path& path) {
+  std::string text = path.extension().string();
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
-}
-
-bool is_picture(const fs::path& path) {
-  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif",
-                                                 ".tga", ".ppm",  ".pgm", ".webp"};
-  return kEndings.contains(lower(path.extension().string()));
 }
 
 // What a folder without pictures holds instead, and how that becomes pictures.
@@ -50,7 +49,6 @@ std::string describe_others(const std::map<std::string, int>& others) {
       {".tif", "pictures that Reef does not read: save them as JPEG or PNG"},
       {".tiff", "pictures that Reef does not read: save them as JPEG or PNG"},
       {".zip", "archives: unpack them"},
-      {".tfrecord", "TensorFlow's records: write their pictures as files, or their arrays as .npz"},
       {".npy", "arrays: give one .npy or .npz file instead of the folder"},
       {".npz", "arrays: give one .npy or .npz file instead of the folder"}};
   const auto most =
@@ -61,79 +59,37 @@ std::string describe_others(const std::map<std::string, int>& others) {
                      advice == kAdvice.end() ? "" : ", which are " + advice->second);
 }
 
-Result<std::vector<PictureFile>> pictures_below(const std::string& folder) {
-  std::vector<PictureFile> files;
+Result<PictureFiles> pictures_below(const std::string& folder) {
+  PictureFiles files;
   std::map<std::string, int> others;  // files that are no pictures, by the ending of their names
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     if (!it->is_regular_file(error)) continue;
-    if (is_picture(it->path())) {
-      files.push_back({it->path().string(), fs::relative(it->path(), folder, error).generic_string(), {}});
-    } else {
-      ++others[lower(it->path().extension().string())];
+    if (!is_picture_name(it->path().string())) {
+      ++others[lower_ending(it->path())];
+      continue;
     }
+    files.pictures.push_back({fs::relative(it->path(), folder, error).generic_string(), files.paths.size(), {}});
+    files.paths.push_back(it->path().string());
   }
   if (error) return make_error(StatusCode::kIoError, "cannot read folder '{}': {}", folder, error.message());
-  REEF_REQUIRE(!files.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp){}", folder,
+  REEF_REQUIRE(!files.paths.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp){}", folder,
                describe_others(others));
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.relative < b.relative; });
+  std::sort(files.pictures.begin(), files.pictures.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return files;
 }
 
-std::optional<std::int64_t> leading_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value < 0) return std::nullopt;
-  return end == text.data() + text.size() || *end == '_' || *end == '-' || *end == '.' ? std::optional(value)
-                                                                                       : std::nullopt;
-}
-
-Truth class_truth(std::int64_t label) { return {ir::DataType::kInt64, {}, {static_cast<double>(label)}}; }
-
-std::string first_folder(const PictureFile& file) {
-  const std::size_t slash = file.relative.find('/');
-  return slash == std::string::npos ? "" : file.relative.substr(0, slash);
-}
-
-// All pictures are in sub-folders. Afterwards the classes take turns, so that the first N pictures are of all classes.
-Status label_by_folder(std::vector<PictureFile>& files, const std::vector<std::string>& class_names) {
-  std::map<std::string, std::int64_t> number;
-  for (const PictureFile& file : files) number[first_folder(file)] = -1;
-  const bool are_numbers = std::all_of(number.begin(), number.end(),
-                                       [](const auto& entry) { return leading_number(entry.first).has_value(); });
-  std::int64_t next = 0;
-  for (auto& [name, label] : number) {
-    label = are_numbers ? *leading_number(name) : next++;
-    if (class_names.empty()) continue;
-    const auto found = std::find(class_names.begin(), class_names.end(), name);
-    REEF_REQUIRE(found != class_names.end() || are_numbers, "sub-folder '{}' is no class of the labels file", name);
-    if (found != class_names.end()) label = found - class_names.begin();
-  }
-  std::map<std::string, std::int64_t> seen;
-  std::vector<std::pair<std::int64_t, std::size_t>> turns;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    files[i].right = class_truth(number[first_folder(files[i])]);
-    turns.emplace_back(seen[first_folder(files[i])]++, i);
-  }
-  std::sort(turns.begin(), turns.end());
-  std::vector<PictureFile> ordered;
-  for (const auto& turn : turns) ordered.push_back(std::move(files[turn.second]));
-  files = std::move(ordered);
-  return ok_status();
-}
-
 // Pictures that cannot be read go to `left_out`; an error where none is left.
-Status leave_out_damaged(std::vector<PictureFile>& files, std::vector<std::string>& left_out) {
+Status leave_out_damaged(PictureFiles& files, std::vector<std::string>& left_out) {
   Status first;
-  const auto is_damaged = [&](const PictureFile& file) {
-    const Status status = image::probe(file.path);
+  std::erase_if(files.pictures, [&](const NamedPicture& picture) {
+    const Status status = image::probe(files.path(picture));
     if (status.ok()) return false;
     if (left_out.empty()) first = status;
-    left_out.push_back(file.relative);
+    left_out.push_back(picture.name);
     return true;
-  };
-  files.erase(std::remove_if(files.begin(), files.end(), is_damaged), files.end());
-  return files.empty() ? first : ok_status();
+  });
+  return files.pictures.empty() ? first : ok_status();
 }
 
 // The longest class name that the file's name begins with, as a word.
@@ -151,12 +107,12 @@ std::optional<std::int64_t> class_in_name(const std::string& name, const std::ve
   return best;
 }
 
-bool label_by_name(std::vector<PictureFile>& files, const std::vector<std::string>& class_names) {
-  for (PictureFile& file : files) {
-    const std::string name = fs::path(file.relative).filename().string();
+bool label_by_name(std::vector<NamedPicture>& pictures, const std::vector<std::string>& class_names) {
+  for (NamedPicture& picture : pictures) {
+    const std::string name = fs::path(picture.name).filename().string();
     const auto label = class_names.empty() ? leading_number(name) : class_in_name(name, class_names);
     if (!label) return false;
-    file.right = class_truth(*label);
+    picture.right = class_truth(*label);
   }
   return true;
 }
@@ -164,19 +120,17 @@ bool label_by_name(std::vector<PictureFile>& files, const std::vector<std::strin
 class FolderStore : public SampleStore {
  public:
   std::string folder;
-  std::vector<PictureFile> files;
-  std::string truth_from;             // words; empty: nothing is known
-  std::vector<std::string> left_out;  // pictures that cannot be read, by name
+  PictureFiles files;
+  std::string truth_from;                       // words; empty: nothing is known
+  std::vector<std::string> left_out;            // pictures that cannot be read, by name
+  std::map<std::int64_t, std::string> folders;  // that are classes
 
-  std::int64_t size() const override { return static_cast<std::int64_t>(files.size()); }
+  std::int64_t size() const override { return static_cast<std::int64_t>(files.pictures.size()); }
 
-  Status read(std::int64_t sample, const InputSpec& input, const Preprocess& preprocess,
-              std::span<std::byte> target) const override {
-    const std::string& path = files[static_cast<std::size_t>(sample)].path;
-    // Grey inputs get what the decoder takes for brightness; all else comes as RGB (or with opacity).
-    REEF_ASSIGN_OR_RETURN(const PictureLayout layout, picture_layout(input, preprocess.layout));
-    REEF_ASSIGN_OR_RETURN(const image::Image picture, image::load(path, layout.channels));
-    return store_picture(picture, preprocess, input, target).in(path);
+  Result<StoredSample> stored(std::int64_t sample, const InputSpec& /*input*/) const override {
+    REEF_ASSIGN_OR_RETURN(Bytes file, read_file(files.path(picture(sample)), image::kMaxFileBytes));
+    REEF_REQUIRE(!file.empty(), "{}: the file is empty", files.path(picture(sample)));
+    return StoredSample{std::move(file), {}};
   }
 
   bool has_truth() const override { return !truth_from.empty(); }
@@ -185,13 +139,9 @@ class FolderStore : public SampleStore {
                  "'{}' does not say what is right: put pictures into a sub-folder for each class, or give a "
                  "file of names and labels",
                  folder);
-    return files[static_cast<std::size_t>(sample)].right;
+    return picture(sample).right;
   }
   bool holds_pictures() const override { return true; }
-  Result<std::pair<int, int>> picture_size(std::int64_t sample) const override {
-    REEF_ASSIGN_OR_RETURN(const image::Image picture, image::load(files[static_cast<std::size_t>(sample)].path, 1));
-    return std::pair(picture.width, picture.height);
-  }
   std::string describe() const override {
     constexpr std::size_t kMostNamed = 5;
     std::string text = fmt::format("pictures of {}{}", folder, truth_from.empty() ? "" : ", " + truth_from);
@@ -201,7 +151,14 @@ class FolderStore : public SampleStore {
                         fmt::join(left_out.begin(), left_out.begin() + static_cast<std::ptrdiff_t>(named), ", "));
     return left_out.size() > named ? text + fmt::format(" and {} more", left_out.size() - named) : text;
   }
-  std::string name_of(std::int64_t sample) const override { return files[static_cast<std::size_t>(sample)].relative; }
+  std::string name_of(std::int64_t sample) const override { return picture(sample).name; }
+  std::string place_of(std::int64_t sample, const InputSpec& /*input*/) const override {
+    return files.path(picture(sample));
+  }
+  std::map<std::int64_t, std::string> class_names() const override { return folders; }
+
+ private:
+  const NamedPicture& picture(std::int64_t sample) const { return files.pictures[static_cast<std::size_t>(sample)]; }
 };
 
 Status label_all(const DatasetOptions& options, FolderStore& store) {
@@ -209,30 +166,28 @@ Status label_all(const DatasetOptions& options, FolderStore& store) {
   if (!options.labels.empty()) {
     REEF_ASSIGN_OR_RETURN(class_names, load_class_names(options.labels));
   }
+  std::vector<NamedPicture>& pictures = store.files.pictures;
   if (!options.truth.empty()) {
-    REEF_ASSIGN_OR_RETURN(const auto map, load_label_map(options.truth, class_names));
-    for (PictureFile& file : store.files) {
-      auto found = map.find(file.relative);
-      if (found == map.end()) found = map.find(fs::path(file.relative).filename().string());
-      REEF_REQUIRE(found != map.end(), "'{}' has no label for '{}'", options.truth, file.relative);
-      file.right = class_truth(found->second);
-    }
+    REEF_RETURN_IF_ERROR(label_by_file(options.truth, pictures, class_names));
     store.truth_from = "labels from " + options.truth;
     return ok_status();
   }
-  const auto in_folder = [](const PictureFile& file) { return !first_folder(file).empty(); };
-  if (std::all_of(store.files.begin(), store.files.end(), in_folder)) {
-    REEF_RETURN_IF_ERROR(label_by_folder(store.files, class_names));
+  const auto in_folder = [](const NamedPicture& picture) { return !first_folder(picture.name).empty(); };
+  if (std::all_of(pictures.begin(), pictures.end(), in_folder)) {
+    REEF_ASSIGN_OR_RETURN(store.folders, label_by_folder(pictures, class_names));
     store.truth_from = "classes by sub-folder";
     return ok_status();
   }
   std::error_code error;
-  if (fs::exists(fs::path(store.files[0].path).replace_extension(".txt"), error)) {
-    for (PictureFile& file : store.files) {
-      REEF_ASSIGN_OR_RETURN(file.right, load_boxes(fs::path(file.path).replace_extension(".txt").string()));
+  const auto boxes_of = [&](const NamedPicture& picture) {
+    return fs::path(store.files.path(picture)).replace_extension(".txt");
+  };
+  if (fs::exists(boxes_of(pictures[0]), error)) {
+    for (NamedPicture& picture : pictures) {
+      REEF_ASSIGN_OR_RETURN(picture.right, load_boxes(boxes_of(picture).string()));
     }
     store.truth_from = "boxes from .txt files beside the pictures";
-  } else if (label_by_name(store.files, class_names)) {
+  } else if (label_by_name(pictures, class_names)) {
     store.truth_from = class_names.empty() ? "classes by the number that names begin with"
                                            : "classes by the word that names begin with";
   }
@@ -243,13 +198,15 @@ Status label_all(const DatasetOptions& options, FolderStore& store) {
 
 std::vector<std::string> dataset_files(const DatasetOptions& options) {
   std::vector<std::string> files = {options.path, options.truth, options.labels};
+  if (const auto found = find_sample_files(options.path); found.ok())
+    files.insert(files.end(), found->files.begin(), found->files.end());
   std::error_code error;
   if (!fs::is_directory(options.path, error)) return files;
   const auto pictures = pictures_below(options.path);
   if (!pictures.ok()) return files;
-  for (const PictureFile& file : *pictures) {
-    files.push_back(file.path);
-    files.push_back(fs::path(file.path).replace_extension(".txt").string());  // boxes, if there are such files
+  for (const std::string& path : pictures->paths) {
+    files.push_back(path);
+    files.push_back(fs::path(path).replace_extension(".txt").string());  // boxes, if there are such files
   }
   return files;
 }

@@ -14,20 +14,24 @@ namespace {
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 26;
 constexpr std::size_t kMaxLabels = 1 << 20;
 
-Result<std::vector<std::string>> lines_of(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
-  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-  REEF_REQUIRE(bytes.find('\0') == std::string_view::npos, "'{}' is no text file: it should have one name in each line",
-               path);
-  std::istringstream text{std::string(bytes)};
-  std::vector<std::string> lines;
+std::vector<std::string> split_lines(std::string_view whole) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // Windows' editors put it in front
-  if (text.str().starts_with(kByteOrderMark)) text.seekg(static_cast<std::streamoff>(kByteOrderMark.size()));
+  if (whole.starts_with(kByteOrderMark)) whole.remove_prefix(kByteOrderMark.size());
+  std::istringstream text{std::string(whole)};
+  std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(line);
   }
   return lines;
+}
+
+Result<std::vector<std::string>> lines_of(const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  REEF_REQUIRE(text.find('\0') == std::string_view::npos, "'{}' is no text file: it should have one name in each line",
+               path);
+  return split_lines(text);
 }
 
 }  // namespace
@@ -79,19 +83,97 @@ Result<std::map<std::string, std::int64_t>> load_label_map(const std::string& pa
   return result;
 }
 
-Result<Truth> load_boxes(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::string> lines, lines_of(path));
+Result<Truth> read_boxes(std::string_view text, const std::string& name) {
+  const std::vector<std::string> lines = split_lines(text);
   Truth truth{ir::DataType::kFloat64, {0, 5}, {}};
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find_first_not_of(" \t") == std::string::npos) continue;
     std::istringstream line(lines[i]);
     double label = 0, cx = 0, cy = 0, w = 0, h = 0;
     line >> label >> cx >> cy >> w >> h;
-    REEF_REQUIRE(!line.fail() && label >= 0, "'{}', line {}: '{}' is not 'class cx cy w h'", path, i + 1, lines[i]);
+    REEF_REQUIRE(!line.fail() && label >= 0, "'{}', line {}: '{}' is not 'class cx cy w h'", name, i + 1, lines[i]);
     truth.values.insert(truth.values.end(), {cx, cy, w, h, label});
     ++truth.shape[0];
   }
   return truth;
+}
+
+Result<Truth> load_boxes(const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
+  return read_boxes({reinterpret_cast<const char*>(file.data()), file.size()}, path);
+}
+
+Truth class_truth(std::int64_t label) { return {ir::DataType::kInt64, {}, {static_cast<double>(label)}}; }
+
+Result<Truth> read_truth(std::string_view text, const std::vector<std::string>& class_names, const std::string& name) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string_view word =
+      first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (!word.empty() && error == std::errc() && end == word.data() + word.size()) return class_truth(number);
+  const auto known = std::find(class_names.begin(), class_names.end(), word);
+  if (known != class_names.end()) return class_truth(known - class_names.begin());
+  auto boxes = read_boxes(word, name);
+  if (boxes.ok()) return boxes;
+  return invalid_input("'{}': '{}' is no class number, no name of the labels file and no boxes ('class cx cy w h')",
+                       name, word.substr(0, 80));
+}
+
+std::optional<std::int64_t> leading_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value < 0) return std::nullopt;
+  return end == text.data() + text.size() || *end == '_' || *end == '-' || *end == '.' ? std::optional(value)
+                                                                                       : std::nullopt;
+}
+
+std::string first_folder(const std::string& name) {
+  const std::size_t slash = name.find('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
+Result<std::map<std::int64_t, std::string>> label_by_folder(std::vector<NamedPicture>& pictures,
+                                                            const std::vector<std::string>& class_names) {
+  std::map<std::string, std::int64_t> number;
+  for (const NamedPicture& picture : pictures) number[first_folder(picture.name)] = -1;
+  const bool are_numbers = std::all_of(number.begin(), number.end(),
+                                       [](const auto& entry) { return leading_number(entry.first).has_value(); });
+  std::int64_t next = 0;
+  std::map<std::int64_t, std::string> names;
+  for (auto& [name, label] : number) {
+    label = are_numbers ? *leading_number(name) : next++;
+    if (!class_names.empty()) {
+      const auto found = std::find(class_names.begin(), class_names.end(), name);
+      REEF_REQUIRE(found != class_names.end() || are_numbers, "sub-folder '{}' is no class of the labels file", name);
+      if (found != class_names.end()) label = found - class_names.begin();
+    }
+    names[label] = name;
+  }
+  std::map<std::string, std::int64_t> seen;
+  std::vector<std::pair<std::int64_t, std::size_t>> turns;
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const std::string folder = first_folder(pictures[i].name);
+    pictures[i].right = class_truth(number[folder]);
+    turns.emplace_back(seen[folder]++, i);
+  }
+  std::sort(turns.begin(), turns.end());
+  std::vector<NamedPicture> ordered;
+  for (const auto& turn : turns) ordered.push_back(std::move(pictures[turn.second]));
+  pictures = std::move(ordered);
+  return names;
+}
+
+Status label_by_file(const std::string& path, std::vector<NamedPicture>& pictures,
+                     const std::vector<std::string>& class_names) {
+  REEF_ASSIGN_OR_RETURN(const auto map, load_label_map(path, class_names));
+  for (NamedPicture& picture : pictures) {
+    auto found = map.find(picture.name);
+    if (found == map.end()) found = map.find(picture.name.substr(picture.name.rfind('/') + 1));
+    REEF_REQUIRE(found != map.end(), "'{}' has no label for '{}'", path, picture.name);
+    picture.right = class_truth(found->second);
+  }
+  return ok_status();
 }
 
 }  // namespace reef::data

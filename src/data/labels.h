@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -22,5 +24,30 @@ Result<std::map<std::string, std::int64_t>> load_label_map(const std::string& pa
 // Lines "class cx cy w h" in fractions of the picture (Ultralytics' form), as a truth of shape [n, 5]: cx, cy, w, h,
 // class.
 Result<Truth> load_boxes(const std::string& path);
+// The same from a text; `name` is for messages.
+Result<Truth> read_boxes(std::string_view text, const std::string& name);
+
+// What a text beside a picture says: the number of a class, a name of `class_names`, or boxes.
+Result<Truth> read_truth(std::string_view text, const std::vector<std::string>& class_names, const std::string& name);
+Truth class_truth(std::int64_t label);
+
+// A number at the beginning of a name, as a word of its own: "3_crab", "12.jpg".
+std::optional<std::int64_t> leading_number(std::string_view text);
+
+// Named pictures with what is right for each, so far as names tell it.
+struct NamedPicture {
+  std::string name;       // with folders: "crab/1.jpg"
+  std::size_t place = 0;  // whatever the caller finds it by
+  Truth right;
+};
+std::string first_folder(const std::string& name);  // empty: none
+// All pictures are in sub-folders, which are classes (by the file of class names, by the folder's own number, or by the
+// order of folder names). Afterwards the classes take turns, so that the first N pictures are of all classes. Returns
+// the folders' names by number.
+Result<std::map<std::int64_t, std::string>> label_by_folder(std::vector<NamedPicture>& pictures,
+                                                            const std::vector<std::string>& class_names);
+// By "name, label" lines of a file.
+Status label_by_file(const std::string& path, std::vector<NamedPicture>& pictures,
+                     const std::vector<std::string>& class_names);
 
 }  // namespace reef::data

@@ -166,6 +166,10 @@ Placement placement_of(const Preprocess& preprocess, int picture_width, int pict
           static_cast<double>(place.size.height) / height, static_cast<double>(place.top) / height};
 }
 
+image::Image fit_picture(const image::Image& picture, const Preprocess& preprocess, int width, int height) {
+  return fitted_picture(picture, preprocess, {width, height});
+}
+
 Status store_picture(const image::Image& picture, const Preprocess& preprocess, const InputSpec& input,
                      std::span<std::byte> target) {
   REEF_ASSIGN_OR_RETURN(const PictureLayout layout, picture_layout(input, preprocess.layout));

@@ -26,6 +26,9 @@ struct Placement {
 };
 Placement placement_of(const Preprocess& preprocess, int picture_width, int picture_height, int width, int height);
 
+// At a size, as preprocess.fit has it.
+image::Image fit_picture(const image::Image& picture, const Preprocess& preprocess, int width, int height);
+
 // `target` has exactly the input's bytes.
 Status store_picture(const image::Image& picture, const Preprocess& preprocess, const InputSpec& input,
                      std::span<std::byte> target);

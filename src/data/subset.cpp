@@ -14,12 +14,19 @@ std::vector<std::int64_t> in_order(std::int64_t count) {
   return order;
 }
 
-std::vector<std::int64_t> shuffled(std::int64_t count, std::uint32_t seed) {
+std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed) {
   std::vector<std::int64_t> order = in_order(count);
   // Fisher and Yates. Not std::shuffle, whose result is the library's own business; mt19937 is defined by the standard.
   std::mt19937_64 random(seed);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   return order;
+}
+
+std::vector<std::int64_t> every_nth(const std::vector<std::int64_t>& order, std::int64_t index, std::int64_t count) {
+  std::vector<std::int64_t> part;
+  for (auto at = static_cast<std::size_t>(index); at < order.size(); at += static_cast<std::size_t>(count))
+    part.push_back(order[at]);
+  return part;
 }
 
 Split split(const std::shared_ptr<const SampleSource>& source, double held_back, std::uint32_t seed) {

@@ -13,7 +13,9 @@ namespace reef::data {
 
 std::vector<std::int64_t> in_order(std::int64_t count);
 // A permutation of [0, count) that depends on count and seed alone.
-std::vector<std::int64_t> shuffled(std::int64_t count, std::uint32_t seed);
+std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed);
+// Part `index` of `count`: every count-th of `order`, from number `index` on. Together the parts are the whole.
+std::vector<std::int64_t> every_nth(const std::vector<std::int64_t>& order, std::int64_t index, std::int64_t count);
 
 // Some samples of another source, in the order given. Numbers must be in range.
 class Subset : public SampleSource {

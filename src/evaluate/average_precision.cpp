@@ -12,6 +12,7 @@
 #include "data/subset.h"
 #include "evaluate/box_truth.h"
 #include "evaluate/boxes.h"
+#include "evaluate/kept_numbers.h"
 #include "evaluate/metric.h"
 
 namespace reef::evaluate {
@@ -104,6 +105,31 @@ class Map50 : public Metric {
         bootstrap_error(count, [&](std::span<const std::int64_t> drawn) { return mean_of(drawn, nullptr); });
     for (const auto& [label, value] : by_class) figure.details.emplace_back(fmt::format("class {}", label), value);
     return figure;
+  }
+
+  nlohmann::json kept(std::int64_t sample) const override {
+    const Picture& picture = pictures_[static_cast<std::size_t>(sample)];
+    nlohmann::json things = nlohmann::json::array(), found = nlohmann::json::array();
+    for (const auto& [label, count] : picture.things) things.push_back({label, count});
+    for (const Judged& one : picture.detections) found.push_back({one.label, exact(one.score), one.is_right ? 1 : 0});
+    return {{"things", things}, {"found", found}};
+  }
+
+  Status restore(std::int64_t sample, const nlohmann::json& kept) override {
+    REEF_REQUIRE(kept.is_object() && kept.contains("things") && kept["things"].is_array() && kept.contains("found") &&
+                     kept["found"].is_array(),
+                 "'{}' says nothing of boxes", kept.dump());
+    Picture& picture = pictures_[static_cast<std::size_t>(sample)];
+    picture = {};
+    for (const nlohmann::json& row : kept["things"]) {
+      REEF_ASSIGN_OR_RETURN(const std::vector<double> thing, exact_row(row, 2));
+      picture.things[static_cast<int>(thing[0])] = static_cast<int>(thing[1]);
+    }
+    for (const nlohmann::json& row : kept["found"]) {
+      REEF_ASSIGN_OR_RETURN(const std::vector<double> found, exact_row(row, 3));
+      picture.detections.push_back({static_cast<int>(found[0]), found[1], found[2] != 0});
+    }
+    return ok_status();
   }
 
  private:

@@ -42,17 +42,23 @@ Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model, const
   return Evaluation{std::move(figure), dataset.size(), std::move(*run)};
 }
 
+Result<RunnerReport> answer_samples(const std::shared_ptr<const ir::Model>& model,
+                                    const std::shared_ptr<const data::Dataset>& dataset,
+                                    const std::vector<std::int64_t>& samples, Metric& metric,
+                                    const RunnerOptions& options) {
+  REEF_REQUIRE(!samples.empty(), "there are no samples to measure with");
+  const data::InputSpec input = data::input_spec(*model, 0);
+  const data::Subset subset(dataset, samples);
+  return run_samples(model, subset, options, [&](std::int64_t position, cpu::Interpreter& interpreter) {
+    return add_answer(samples[static_cast<std::size_t>(position)], position, interpreter, *dataset, input, metric);
+  });
+}
+
 Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model,
                             const std::shared_ptr<const data::Dataset>& dataset, std::vector<std::int64_t> samples,
                             Metric& metric, const RunnerOptions& options) {
-  REEF_REQUIRE(!samples.empty(), "there are no samples to measure with");
   metric.start(std::ssize(samples));
-  const data::InputSpec input = data::input_spec(*model, 0);
-  const data::Subset subset(dataset, samples);
-  REEF_ASSIGN_OR_RETURN(
-      RunnerReport run, run_samples(model, subset, options, [&](std::int64_t position, cpu::Interpreter& interpreter) {
-        return add_answer(samples[static_cast<std::size_t>(position)], position, interpreter, *dataset, input, metric);
-      }));
+  REEF_ASSIGN_OR_RETURN(RunnerReport run, answer_samples(model, dataset, samples, metric, options));
   REEF_ASSIGN_OR_RETURN(Figure figure, metric.finish());
   return Evaluation{std::move(figure), std::ssize(samples), std::move(run)};
 }

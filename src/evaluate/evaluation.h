@@ -23,7 +23,14 @@ struct Evaluation {
 Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model, const data::Dataset& dataset, Metric& metric,
                             const RunnerOptions& options);
 
-// The same on some of the samples, by number.
+// Adds the answers to some of the samples, by number, to a metric that was started; their places in it are those in
+// `samples`.
+Result<RunnerReport> answer_samples(const std::shared_ptr<const ir::Model>& model,
+                                    const std::shared_ptr<const data::Dataset>& dataset,
+                                    const std::vector<std::int64_t>& samples, Metric& metric,
+                                    const RunnerOptions& options);
+
+// The same as a figure.
 Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model,
                             const std::shared_ptr<const data::Dataset>& dataset, std::vector<std::int64_t> samples,
                             Metric& metric, const RunnerOptions& options);

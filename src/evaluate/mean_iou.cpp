@@ -8,6 +8,7 @@
 #include <map>
 
 #include "data/subset.h"
+#include "evaluate/kept_numbers.h"
 #include "evaluate/metric.h"
 
 namespace reef::evaluate {
@@ -88,6 +89,26 @@ class MeanIou : public Metric {
                         [&](std::span<const std::int64_t> drawn) { return mean_of(drawn, nullptr); });
     for (const auto& [label, value] : by_class) figure.details.emplace_back(fmt::format("class {}", label), value);
     return figure;
+  }
+
+  nlohmann::json kept(std::int64_t sample) const override {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const auto& [pair, pixels] : counts_[static_cast<std::size_t>(sample)])
+      rows.push_back({pair.first, pair.second, pixels});
+    return rows;
+  }
+
+  Status restore(std::int64_t sample, const nlohmann::json& kept) override {
+    REEF_REQUIRE(kept.is_array(), "'{}' is no list of counts", kept.dump());
+    Counts& counts = counts_[static_cast<std::size_t>(sample)];
+    counts.clear();
+    for (const nlohmann::json& row : kept) {
+      REEF_REQUIRE(row.is_array() && row.size() == 3 && row[0].is_number_integer() && row[1].is_number_integer() &&
+                       row[2].is_number_integer(),
+                   "'{}' is no count of pixels", row.dump());
+      counts[{row[0].get<std::int64_t>(), row[1].get<std::int64_t>()}] = row[2].get<std::int64_t>();
+    }
+    return ok_status();
   }
 
  private:

@@ -11,18 +11,27 @@ namespace reef::evaluate {
 namespace {
 
 // The form of the boxes is told from all of them.
-Result<std::unique_ptr<Metric>> make_map50_for(const data::Dataset& dataset, const MetricOptions& options) {
+Result<BoxForm> form_of(const std::string& boxes, const data::Dataset& dataset) {
   std::vector<data::Truth> truths;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     REEF_ASSIGN_OR_RETURN(data::Truth truth, dataset.truth(i));
     truths.push_back(std::move(truth));
   }
   REEF_ASSIGN_OR_RETURN(const auto size, dataset.picture_size(0));
-  REEF_ASSIGN_OR_RETURN(const BoxForm form, box_form(options.boxes, truths, size));
+  return box_form(boxes, truths, size);
+}
+
+Result<std::unique_ptr<Metric>> make_map50_for(const data::Dataset& dataset, const MetricOptions& options) {
+  REEF_ASSIGN_OR_RETURN(const BoxForm form, form_of(options.boxes, dataset));
   return make_map50(options, form);
 }
 
 }  // namespace
+
+Result<std::string> settled_boxes(const std::string& boxes, const data::Dataset& dataset) {
+  REEF_ASSIGN_OR_RETURN(const BoxForm form, form_of(boxes, dataset));
+  return form.to_string();
+}
 
 Result<std::unique_ptr<Metric>> make_metric(const std::string& name, const MetricOptions& options,
                                             const data::Dataset& dataset) {

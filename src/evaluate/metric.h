@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/status.h"
 #include "data/dataset.h"
 #include "evaluate/outputs.h"
@@ -59,11 +61,17 @@ class Metric {
   virtual Status add(std::int64_t sample, const Answer& answer) = 0;
   // After the last answer.
   virtual Result<Figure> finish() const = 0;
+  // What is kept of a sample that was added, for another process; and what another process has kept of one. A figure of
+  // restored samples has the bits of one whose samples were all added here.
+  virtual nlohmann::json kept(std::int64_t sample) const = 0;
+  virtual Status restore(std::int64_t sample, const nlohmann::json& kept) = 0;
 };
 
 // "top1", "top5", "psnr", "miou", "map50". `dataset` is looked at for the form of its boxes.
 Result<std::unique_ptr<Metric>> make_metric(const std::string& name, const MetricOptions& options,
                                             const data::Dataset& dataset);
+// The form of the boxes that "auto" stands for, told from all samples; text for MetricOptions::boxes.
+Result<std::string> settled_boxes(const std::string& boxes, const data::Dataset& dataset);
 inline constexpr const char* kMetricNames = "top1, top5, map50, psnr, miou";
 
 std::unique_ptr<Metric> make_top_k(int k, const MetricOptions& options);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluate/kept_numbers.h"
 #include "evaluate/metric.h"
 
 namespace reef::evaluate {
@@ -59,6 +60,17 @@ class Psnr : public Metric {
     for (const double value : means) sum += decibels(errors_[0].peak, std::max(value, 1e-12));
     figure.details = {{"mean_squared_error", mean}, {"mean_of_samples_psnr", sum / samples}};
     return figure;
+  }
+
+  nlohmann::json kept(std::int64_t sample) const override {
+    const Error& error = errors_[static_cast<std::size_t>(sample)];
+    return {exact(error.squares), exact(error.count), exact(error.peak)};
+  }
+
+  Status restore(std::int64_t sample, const nlohmann::json& kept) override {
+    REEF_ASSIGN_OR_RETURN(const std::vector<double> row, exact_row(kept, 3));
+    errors_[static_cast<std::size_t>(sample)] = {row[0], row[1], row[2]};
+    return ok_status();
   }
 
  private:

@@ -2,7 +2,6 @@
 #include "evaluate/sample_runner.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -27,12 +26,14 @@ bool has_edge_tpu_op(const ir::Model& model) {
 }
 
 Result<std::unique_ptr<cpu::Interpreter>> make_interpreter(const std::shared_ptr<const ir::Model>& model,
-                                                           const RunnerOptions& options) {
+                                                           const RunnerOptions& options, std::size_t device) {
   cpu::InterpreterOptions settings;
   settings.tflite_release = options.tflite_release;
   settings.float_sums = options.float_sums;
   settings.budget = options.budget;
-  if (options.place.device != nullptr) {
+  if (!options.place.replicas.empty()) {
+    settings.foreign_ops.push_back(runtime::edge_tpu_op(options.place.replicas[device]));
+  } else if (options.place.device != nullptr) {
     settings.foreign_ops.push_back(runtime::edge_tpu_op(options.place.device));
   } else if (options.place.is_emulated) {
     const device::Options how{.budget = options.budget};
@@ -41,54 +42,87 @@ Result<std::unique_ptr<cpu::Interpreter>> make_interpreter(const std::shared_ptr
   return cpu::prepared(model, settings);
 }
 
-// What the threads share.
-struct Work {
-  std::mutex lock;
-  std::int64_t next = 0, done = 0, all = 0;
-  std::int64_t failed = -1;
-  Status status;
-  double inference_seconds = 0;
+// Seconds that the work took on this thread.
+struct Times {
+  double fetch = 0, inference = 0, answer = 0;
 };
 
-Status run_one(cpu::Interpreter& interpreter, const ir::Model& model, const data::SampleSource& source,
-               std::int64_t sample, double& seconds) {
-  for (int i = 0; i < interpreter.input_count(); ++i)
-    REEF_RETURN_IF_ERROR(source.read(sample, data::input_spec(model, i), interpreter.input_bytes(i)));
-  interpreter.reset_variables();
+// What the threads share.
+struct Work {
+  const ir::Model& model;
+  const data::SampleSource& source;
+  const RunnerOptions& options;
+  const std::function<Status(std::int64_t, cpu::Interpreter&)>& answer;
+  runtime::Dealer& dealer;
+  std::mutex lock;  // of what follows
+  Times times;
+  std::int64_t done = 0;
+};
+
+// Runs `what` and adds its time to `seconds`. No memory is an error, not the end of the program.
+template <typename What>
+Status timed(double& seconds, const What& what) {
   const auto start = Clock::now();
-  REEF_RETURN_IF_ERROR(interpreter.invoke());
+  Status status;
+  try {
+    status = what();
+  } catch (const std::bad_alloc&) {
+    status = make_error(StatusCode::kResourceExhausted, "out of memory");
+  }
   seconds += seconds_since(start);
+  return status;
+}
+
+Status fetch(const Work& work, std::int64_t sample, cpu::Interpreter& interpreter) {
+  for (int i = 0; i < interpreter.input_count(); ++i)
+    REEF_RETURN_IF_ERROR(work.source.read(sample, data::input_spec(work.model, i), interpreter.input_bytes(i)));
+  interpreter.reset_variables();
   return ok_status();
 }
 
-void run_worker(cpu::Interpreter& interpreter, const ir::Model& model, const data::SampleSource& source,
-                const RunnerOptions& options, const std::function<Status(std::int64_t, cpu::Interpreter&)>& answer,
-                Work& work) {
-  double seconds = 0;
-  while (true) {
-    std::int64_t sample = 0;
-    {
+void run_worker(int worker, cpu::Interpreter& interpreter, Work& work) {
+  Times own;
+  while (const auto sample = work.dealer.take(worker)) {
+    const Status fetched = timed(own.fetch, [&] { return fetch(work, *sample, interpreter); });
+    if (!fetched.ok()) {
+      work.dealer.give_up(*sample, fetched);
+      break;
+    }
+    const Status ran = timed(own.inference, [&] { return interpreter.invoke(); });
+    if (!ran.ok()) {
+      work.dealer.fail(worker, *sample, ran);
+      continue;
+    }
+    work.dealer.hand_in(worker, *sample, [&]() -> Status {
+      const Status answered = timed(own.answer, [&] { return work.answer(*sample, interpreter); });
       const std::lock_guard guard(work.lock);
-      if (work.next >= work.all || work.failed >= 0) break;
-      sample = work.next++;
-    }
-    Status status;
-    try {
-      status = run_one(interpreter, model, source, sample, seconds);
-      if (status.ok()) status = answer(sample, interpreter);
-    } catch (const std::bad_alloc&) {
-      status = make_error(StatusCode::kResourceExhausted, "out of memory");
-    }
-    const std::lock_guard guard(work.lock);
-    if (!status.ok() && (work.failed < 0 || sample < work.failed)) {
-      work.failed = sample;
-      work.status = status;
-    }
-    ++work.done;
-    if (options.progress) options.progress(work.done, work.all);
+      ++work.done;
+      if (work.options.progress) work.options.progress(work.done, work.source.size());
+      return answered;
+    });
   }
   const std::lock_guard guard(work.lock);
-  work.inference_seconds += seconds;
+  work.times.fetch += own.fetch;
+  work.times.inference += own.inference;
+  work.times.answer += own.answer;
+}
+
+// Which device each of the threads works for: all of them the same unless there are several.
+runtime::DealerOptions shares_of(const RunnerOptions& options, std::int64_t samples) {
+  runtime::DealerOptions shares;
+  shares.samples = samples;
+  const runtime::DeviceList& replicas = options.place.replicas;
+  const std::size_t devices = std::max<std::size_t>(replicas.size(), 1);
+  constexpr std::int64_t kThreadsOfDevice = 2;
+  const std::int64_t wanted = replicas.empty()
+                                  ? options.threads
+                                  : std::max<std::int64_t>(options.threads, kThreadsOfDevice * std::ssize(replicas));
+  const auto threads =
+      static_cast<std::size_t>(std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(samples, 1)));
+  for (std::size_t i = 0; i < threads; ++i) shares.device_of.push_back(static_cast<int>(i % devices));
+  for (const auto& device : replicas) shares.devices.push_back(device->selector());
+  if (replicas.empty()) shares.devices.push_back(options.place.name);
+  return shares;
 }
 
 }  // namespace
@@ -98,23 +132,28 @@ Result<RunnerReport> run_samples(const std::shared_ptr<const ir::Model>& model, 
                                  const std::function<Status(std::int64_t sample, cpu::Interpreter&)>& answer) {
   REEF_REQUIRE(options.place.has_edge_tpu() || !has_edge_tpu_op(*model),
                "the model is compiled for the Edge TPU: add --device virtual or --device usb to run it");
+  REEF_REQUIRE(options.place.replicas.empty() || has_edge_tpu_op(*model),
+               "the model is not compiled for the Edge TPU, so that {} devices have nothing to do: compile it first",
+               options.place.replicas.size());
   const auto start = Clock::now();
-  Work work;
-  work.all = source.size();
-  const auto count = std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(work.all, 1));
+  const runtime::DealerOptions shares = shares_of(options, source.size());
   std::vector<std::unique_ptr<cpu::Interpreter>> interpreters;
-  for (std::int64_t i = 0; i < count; ++i) {
-    REEF_ASSIGN_OR_RETURN(auto interpreter, make_interpreter(model, options));
+  for (const int device : shares.device_of) {
+    REEF_ASSIGN_OR_RETURN(auto interpreter, make_interpreter(model, options, static_cast<std::size_t>(device)));
     interpreters.push_back(std::move(interpreter));
   }
+  runtime::Dealer dealer(shares);
+  Work work{*model, source, options, answer, dealer, {}, {}, 0};
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < interpreters.size(); ++i) {
-    threads.emplace_back([&, i] { run_worker(*interpreters[i], *model, source, options, answer, work); });
-  }
-  run_worker(*interpreters[0], *model, source, options, answer, work);
+  for (std::size_t i = 1; i < interpreters.size(); ++i)
+    threads.emplace_back([&, i] { run_worker(static_cast<int>(i), *interpreters[i], work); });
+  run_worker(0, *interpreters[0], work);
   for (std::thread& thread : threads) thread.join();
-  if (work.failed >= 0) return work.status.in(fmt::format("sample {}", work.failed));
-  return RunnerReport{seconds_since(start), work.inference_seconds, interpreters[0]->notes()};
+  REEF_RETURN_IF_ERROR(dealer.result());
+  RunnerReport report{seconds_since(start), work.times.inference, work.times.fetch,
+                      work.times.answer,    dealer.report(),      interpreters[0]->notes()};
+  report.notes.insert(report.notes.end(), report.devices.notes.begin(), report.devices.notes.end());
+  return report;
 }
 
 }  // namespace reef::evaluate

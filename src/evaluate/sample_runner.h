@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a model on many samples, shared out over threads: one interpreter (and one emulated chip) for each thread, each
-// sample on its own from the same state. A real device is shared by all threads.
+// sample on its own from the same state. A real device is shared by all threads. Several devices (Placement::replicas)
+// share the samples (runtime/dealer.h): two threads for each at least, so that the host prepares a sample while its
+// device is at work.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include "base/status.h"
 #include "data/sample_source.h"
 #include "execute/cpu/interpreter.h"
+#include "runtime/dealer.h"
 #include "runtime/placement.h"
 
 namespace reef::evaluate {
@@ -29,7 +32,10 @@ struct RunnerOptions {
 struct RunnerReport {
   double seconds = 0;            // measured, from start to end
   double inference_seconds = 0;  // measured, of all inferences together, on all threads
-  std::vector<std::string> notes;
+  double fetch_seconds = 0;      // the same, of reading and preparing inputs
+  double answer_seconds = 0;     // the same, of what was done with outputs
+  runtime::DealerReport devices;
+  std::vector<std::string> notes;  // of the interpreter, and of devices that failed
 };
 
 // `model` must have passed ir::verify. `answer` is called once for each sample, from any thread, with an interpreter

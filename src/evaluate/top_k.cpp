@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluate/kept_numbers.h"
 #include "evaluate/metric.h"
 
 namespace reef::evaluate {
@@ -40,6 +41,16 @@ class TopK : public Metric {
     Figure figure{k_ == 1 ? "top1" : fmt::format("top{}", k_), right / count, 0, "", {{"right", right}}};
     figure.standard_error = std::sqrt(figure.value * (1 - figure.value) / count);
     return figure;
+  }
+
+  nlohmann::json kept(std::int64_t sample) const override {
+    return static_cast<int>(is_right_[static_cast<std::size_t>(sample)]);
+  }
+
+  Status restore(std::int64_t sample, const nlohmann::json& kept) override {
+    REEF_REQUIRE(kept == 0 || kept == 1, "'{}' is neither 0 nor 1", kept.dump());
+    is_right_[static_cast<std::size_t>(sample)] = kept == 1 ? 1 : 0;
+    return ok_status();
   }
 
  private:

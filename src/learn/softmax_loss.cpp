@@ -8,12 +8,14 @@
 
 namespace reef::learn {
 
-SoftmaxLoss::SoftmaxLoss(const Embeddings& embeddings, int classes, std::vector<double> class_weights, double l2)
+SoftmaxLoss::SoftmaxLoss(const Embeddings& embeddings, int classes, std::vector<double> class_weights, double l2,
+                         ThreadPool* pool)
     : embeddings_(&embeddings),
       classes_(classes),
       dimension_(static_cast<std::size_t>(embeddings.dimension)),
       class_weights_(std::move(class_weights)),
-      l2_(l2) {}
+      l2_(l2),
+      pool_(pool) {}
 
 // The view's cross entropy times its weight; its gradient, weighted alike, is added.
 double SoftmaxLoss::add_view(const std::vector<float>& x, std::span<const float> view, std::size_t label, double weight,
@@ -39,19 +41,47 @@ double SoftmaxLoss::add_view(const std::vector<float>& x, std::span<const float>
   return weight * (std::log(sum) - own);
 }
 
-double SoftmaxLoss::evaluate(const std::vector<float>& x, std::vector<float>* gradient,
-                             std::span<const std::size_t> rows) const {
-  if (gradient != nullptr) std::fill(gradient->begin(), gradient->end(), 0.0f);
-  const std::size_t count = rows.empty() ? embeddings_->size() : rows.size();
-  double loss = 0, total = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+void SoftmaxLoss::add_rows(const std::vector<float>& x, std::size_t begin, std::size_t end,
+                           std::span<const std::size_t> rows, std::vector<float>* gradient, Sum& sum) const {
+  for (std::size_t i = begin; i < end; ++i) {
     const std::size_t row = rows.empty() ? i : rows[i];
     const auto label = static_cast<std::size_t>(embeddings_->labels[row]);
     const double weight = class_weights_[label];
     const double part = embeddings_->has_mirrored() ? weight / 2 : weight;
-    loss += add_view(x, embeddings_->row(row), label, part, gradient);
-    if (embeddings_->has_mirrored()) loss += add_view(x, embeddings_->mirrored_row(row), label, part, gradient);
-    total += weight;
+    sum.loss += add_view(x, embeddings_->row(row), label, part, gradient);
+    if (embeddings_->has_mirrored()) sum.loss += add_view(x, embeddings_->mirrored_row(row), label, part, gradient);
+    sum.weight += weight;
+  }
+}
+
+double SoftmaxLoss::evaluate(const std::vector<float>& x, std::vector<float>* gradient,
+                             std::span<const std::size_t> rows) const {
+  if (gradient != nullptr) std::fill(gradient->begin(), gradient->end(), 0.0f);
+  const std::size_t count = rows.empty() ? embeddings_->size() : rows.size();
+  // Each block but the first has a gradient of its own: a few of them, so that memory stays small.
+  constexpr std::size_t kMostBlocks = 16, kFewestRows = 256;
+  const std::size_t block = std::max(kFewestRows, (count + kMostBlocks - 1) / kMostBlocks);
+  std::vector<Sum> sums(std::max<std::size_t>(1, (count + block - 1) / block));
+  const auto add_blocks = [&](std::int64_t first, std::int64_t last) {
+    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
+      std::vector<float>* own = gradient;
+      if (gradient != nullptr && k > 0) {
+        sums[k].gradient.resize(gradient->size());
+        own = &sums[k].gradient;
+      }
+      add_rows(x, k * block, std::min((k + 1) * block, count), rows, own, sums[k]);
+    }
+  };
+  if (pool_ != nullptr && sums.size() > 1) {
+    pool_->parallel_for(std::ssize(sums), 1, add_blocks);
+  } else {
+    add_blocks(0, std::ssize(sums));
+  }
+  double loss = 0, total = 0;
+  for (const Sum& sum : sums) {
+    loss += sum.loss;
+    total += sum.weight;
+    if (!sum.gradient.empty()) add_scaled(1, sum.gradient.data(), gradient->data(), gradient->size());
   }
   const double share = total > 0 ? 1 / total : 0;
   const std::size_t weights = static_cast<std::size_t>(classes_) * dimension_;

@@ -39,13 +39,13 @@ struct Run {
 
 class Trainer {
  public:
-  Trainer(const SoftmaxOptions& options, int classes, std::vector<double> class_weights)
-      : options_(options), classes_(classes), class_weights_(std::move(class_weights)) {}
+  Trainer(const SoftmaxOptions& options, int classes, std::vector<double> class_weights, ThreadPool& pool)
+      : options_(options), classes_(classes), class_weights_(std::move(class_weights)), pool_(pool) {}
 
   // Without `held_back` it trains for `iterations`.
   Run train(const Embeddings& rows, const Embeddings* held_back, double l2, std::vector<float> start,
             int iterations) const {
-    const SoftmaxLoss loss(rows, classes_, class_weights_, l2);
+    const SoftmaxLoss loss(rows, classes_, class_weights_, l2, &pool_);
     if (start.empty()) start.resize(loss.parameters());
     Run run;
     run.x = start;
@@ -109,6 +109,7 @@ class Trainer {
   const SoftmaxOptions& options_;
   int classes_;
   std::vector<double> class_weights_;
+  ThreadPool& pool_;
 };
 
 Result<std::vector<double>> class_weights_of(const SoftmaxOptions& options, const std::vector<std::int64_t>& counts,
@@ -178,7 +179,7 @@ std::vector<Fold> made_folds(const Embeddings& rows, int classes, const SoftmaxO
 // The strength under which rows held back are most likely, by the minima themselves. Each minimum is near that of the
 // strength before, where the search starts.
 Result<double> choose_strength(const SoftmaxOptions& options, int classes, const std::vector<double>& class_weights,
-                               const std::vector<Fold>& parts) {
+                               const std::vector<Fold>& parts, ThreadPool& pool) {
   std::vector<std::vector<float>> minima(parts.size());
   LbfgsOptions how;
   how.max_iterations = options.max_iterations;
@@ -188,7 +189,7 @@ Result<double> choose_strength(const SoftmaxOptions& options, int classes, const
   for (const double l2 : kStrengths) {
     double held_back_loss = 0;
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      const SoftmaxLoss loss(parts[k].rows, classes, class_weights, l2);
+      const SoftmaxLoss loss(parts[k].rows, classes, class_weights, l2, &pool);
       minima[k].resize(loss.parameters());
       bool is_cancelled = false;
       minimize([&](const auto& x, auto& gradient) { return loss.evaluate(x, &gradient); }, minima[k], how,
@@ -211,18 +212,18 @@ Result<double> choose_strength(const SoftmaxOptions& options, int classes, const
 }
 
 Result<Choice> choose(const SoftmaxOptions& options, int classes, const std::vector<double>& class_weights,
-                      const std::vector<Fold>& parts) {
+                      const std::vector<Fold>& parts, ThreadPool& pool) {
   Choice choice;
   choice.iterations = options.max_iterations;
   if (options.l2) {
     choice.l2 = *options.l2;
   } else {
-    REEF_ASSIGN_OR_RETURN(choice.l2, choose_strength(options, classes, class_weights, parts));
+    REEF_ASSIGN_OR_RETURN(choice.l2, choose_strength(options, classes, class_weights, parts, pool));
     // Its minimum is what did best: L-BFGS goes there.
     if (options.solver == Solver::kLbfgs) return choice;
   }
   // How long: as most folds say. Passes of SGD are slow, so one fold answers for all.
-  const Trainer trainer(options, classes, class_weights);
+  const Trainer trainer(options, classes, class_weights, pool);
   const std::size_t asked = options.solver == Solver::kSgd ? 1 : parts.size();
   double iterations = 0;
   std::size_t stopped = 0;
@@ -251,16 +252,17 @@ Result<SoftmaxResult> train_softmax(const Embeddings& embeddings, int classes, c
   for (float& value : scaled.values) value = static_cast<float>(value / unit);
   for (float& value : scaled.mirrored) value = static_cast<float>(value / unit);
 
+  ThreadPool pool(options.threads);
   Choice choice{options.l2.value_or(kDefaultL2), options.max_iterations, false};
   SoftmaxResult result;
   const bool can_spare = *std::min_element(counts.begin(), counts.end()) >= kRowsToHoldBack;
   if (options.held_back > 0 && can_spare) {
     const std::vector<Fold> parts = made_folds(scaled, classes, options);
     result.rows_held_back = static_cast<std::int64_t>(parts.front().held_back.size());
-    REEF_ASSIGN_OR_RETURN(choice, choose(options, classes, class_weights, parts));
+    REEF_ASSIGN_OR_RETURN(choice, choose(options, classes, class_weights, parts, pool));
   }
-  const Run run =
-      Trainer(options, classes, std::move(class_weights)).train(scaled, nullptr, choice.l2, {}, choice.iterations);
+  const Run run = Trainer(options, classes, std::move(class_weights), pool)
+                      .train(scaled, nullptr, choice.l2, {}, choice.iterations);
   if (run.is_cancelled) return make_error(StatusCode::kResourceExhausted, "training was cancelled");
   result.l2 = choice.l2;
   result.has_stopped_early = choice.has_stopped_early;

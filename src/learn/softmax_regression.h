@@ -40,6 +40,7 @@ struct SoftmaxOptions {
   bool are_classes_balanced = false;  // class_weight = rows / (classes * rows of the class)
   std::vector<double> class_weights;  // instead; one for each class
   std::uint32_t seed = 1;
+  int threads = 1;  // that add up gradients; the weights do not depend on it
   // Told after each iteration of every run; false ends training with an error.
   std::function<bool(int iteration, double loss)> progress;
 };

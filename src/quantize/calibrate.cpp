@@ -83,12 +83,11 @@ std::vector<bool> operators_with_cells(const ir::Model& model) {
 
 }  // namespace
 
-Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
-                              std::span<const std::int64_t> samples, const RunOptions& options) {
+Result<std::vector<Histogram>> observe_samples(const std::shared_ptr<const ir::Model>& model,
+                                               const data::SampleSource& source, std::span<const std::int64_t> samples,
+                                               const RunOptions& options, const UseOfSample& use) {
   const ir::Subgraph& graph = model->subgraphs[0];
   const std::vector<std::int32_t> channels = observed_channels(graph);
-  Calibration result;
-  result.tensors.resize(graph.tensors.size());
   std::vector<Worker> workers(static_cast<std::size_t>(std::max(options.threads, 1)));
   for (Worker& worker : workers) {
     worker.sample.resize(graph.tensors.size());
@@ -120,22 +119,34 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
       worker.inputs[i].assign(input.data, input.data + input.bytes);
     }
   };
-  std::vector<std::vector<std::byte>> previous;
-  hooks.use = [&](std::int64_t, int index, const cpu::Interpreter&) -> Status {
+  hooks.use = [&](std::int64_t position, int index, const cpu::Interpreter&) -> Status {
     Worker& worker = workers[static_cast<std::size_t>(index)];
-    if (worker.inputs == previous) ++result.repeated_samples;
-    previous.swap(worker.inputs);
-    for (std::size_t t = 0; t < result.tensors.size(); ++t) {
-      result.tensors[t].merge_sample(worker.sample[t]);
-      worker.sample[t].clear();
-    }
-    ++result.samples;
+    use(position, worker.inputs, worker.sample);
+    for (SampleStatistics& tensor : worker.sample) tensor.clear();
     return ok_status();
   };
   REEF_RETURN_IF_ERROR(run_samples(model, source, samples, options, hooks));
-  for (const Worker& worker : workers) {
-    for (std::size_t t = 0; t < result.tensors.size(); ++t) result.tensors[t].histogram.merge(worker.histograms[t]);
+  std::vector<Histogram> histograms = std::move(workers[0].histograms);
+  for (std::size_t i = 1; i < workers.size(); ++i) {
+    for (std::size_t t = 0; t < histograms.size(); ++t) histograms[t].merge(workers[i].histograms[t]);
   }
+  return histograms;
+}
+
+Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
+                              std::span<const std::int64_t> samples, const RunOptions& options) {
+  Calibration result;
+  result.tensors.resize(model->subgraphs[0].tensors.size());
+  std::vector<std::vector<std::byte>> previous;
+  const auto use = [&](std::int64_t, const std::vector<std::vector<std::byte>>& inputs,
+                       const std::vector<SampleStatistics>& tensors) {
+    if (inputs == previous) ++result.repeated_samples;
+    previous = inputs;
+    for (std::size_t t = 0; t < tensors.size(); ++t) result.tensors[t].merge_sample(tensors[t]);
+    ++result.samples;
+  };
+  REEF_ASSIGN_OR_RETURN(std::vector<Histogram> histograms, observe_samples(model, source, samples, options, use));
+  for (std::size_t t = 0; t < histograms.size(); ++t) result.tensors[t].histogram = std::move(histograms[t]);
   return result;
 }
 

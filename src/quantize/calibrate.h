@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,8 +33,21 @@ using cpu::run_samples;
 using cpu::RunOptions;
 using cpu::SampleHooks;
 
+// Told of every sample in order: its place in `samples`, its inputs and what its tensors were.
+using UseOfSample = std::function<void(std::int64_t position, const std::vector<std::vector<std::byte>>& inputs,
+                                       std::vector<SampleStatistics>& tensors)>;
+// The histograms of all samples, by tensor; what depends on the order of samples is left to `use`.
+Result<std::vector<Histogram>> observe_samples(const std::shared_ptr<const ir::Model>& model,
+                                               const data::SampleSource& source, std::span<const std::int64_t> samples,
+                                               const RunOptions& options, const UseOfSample& use);
+
 // `model` must be verified. `samples`: numbers of the source's.
 Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
                               std::span<const std::int64_t> samples, const RunOptions& options);
+
+// Who calibrates in the place of calibrate(): for work that is spread over processes.
+using Calibrator =
+    std::function<Result<Calibration>(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
+                                      std::span<const std::int64_t> samples, const RunOptions& options)>;
 
 }  // namespace reef::quantize

@@ -53,6 +53,9 @@ std::optional<std::vector<double>> integers(const ir::Model& model, const ir::Te
     case DataType::kInt32:
       read(std::int32_t{});
       break;
+    case DataType::kInt64:
+      read(std::int64_t{});
+      break;
     default:
       return std::nullopt;
   }
@@ -87,11 +90,16 @@ std::optional<std::vector<float>> real_constant(const ir::Model& model, const ir
   return result;
 }
 
+bool is_16_bit_value(const ir::Tensor& tensor) {
+  return tensor.type == DataType::kInt16 && !tensor.is_variable && tensor.quantization.scale.size() == 1;
+}
+
 class Folder {
  public:
   explicit Folder(const ir::Model& model) { result_.model = model; }
 
   Result<Folded> run() {
+    if (computes_in_16_bits(result_.model)) take_off_16_bits();
     hybrid_weights();
     std::vector<ir::Operator> kept;
     const ir::Uses index(result_.model);
@@ -114,6 +122,40 @@ class Folder {
   std::int32_t now(std::int32_t t) const {
     const auto found = replaced_.find(t);
     return found == replaced_.end() ? t : found->second;
+  }
+
+  // All that 16-bit operators read and give becomes float: 8 bits need scales of their own. The conversions between are
+  // then none, and fold away.
+  void take_off_16_bits() {
+    for (const ir::Operator& op : graph().operators) {
+      const auto is_16 = [&](std::int32_t t) { return t >= 0 && is_16_bit_value(tensor(t)); };
+      if (std::none_of(op.inputs.begin(), op.inputs.end(), is_16)) continue;
+      give_scale_to_bias(op);
+      for (const std::int32_t t : op.inputs) {
+        if (t >= 0 && !tensor(t).quantization.scale.empty()) make_float(tensor(t));
+      }
+    }
+    for (ir::Tensor& each : graph().tensors) {
+      if (!is_16_bit_value(each)) continue;
+      each.type = DataType::kFloat32;
+      each.quantization = {};
+      each.has_quantization = false;
+    }
+    result_.notes.push_back("the model computes in 16 bits: its weights are taken, and quantized anew");
+  }
+
+  // Converters may leave out what follows from the other operands.
+  void give_scale_to_bias(const ir::Operator& op) {
+    const OpRule* rule = rule_of(op.type);
+    if (rule == nullptr || rule->kind != RuleKind::kWeighted || rule->bias < 0) return;
+    if (rule->bias >= static_cast<int>(op.inputs.size()) || op.inputs[static_cast<std::size_t>(rule->bias)] < 0) return;
+    ir::Tensor& bias = tensor(op.inputs[static_cast<std::size_t>(rule->bias)]);
+    const ir::Quantization& x = tensor(op.inputs[static_cast<std::size_t>(rule->input)]).quantization;
+    if (bias.type == DataType::kFloat32 || !bias.quantization.scale.empty() || x.scale.size() != 1) return;
+    bias.quantization.scale = tensor(op.inputs[static_cast<std::size_t>(rule->weights)]).quantization.scale;
+    for (float& scale : bias.quantization.scale) scale *= x.scale[0];
+    bias.quantization.zero_point.assign(bias.quantization.scale.size(), 0);
+    bias.quantization.dimension = 0;
   }
 
   // Integer weights that float operators read as they are.
@@ -170,6 +212,12 @@ class Folder {
 
   // True: the operator is not needed any more.
   bool fold(ir::Operator& op, const ir::Uses& index) {
+    const bool converts = op.type == "DEQUANTIZE" || op.type == "QUANTIZE";
+    if (converts && tensor(op.inputs[0]).type == tensor(op.outputs[0]).type &&
+        tensor(op.inputs[0]).type == DataType::kFloat32) {
+      replaced_[op.outputs[0]] = op.inputs[0];
+      return true;
+    }
     if (op.type == "DEQUANTIZE") return fold_dequantize(op, index);
     if (op.type == "QUANTIZE") return fold_quantize(op, index);
     if (op.type == "FAKE_QUANT") return fold_fake_quant(op);
@@ -319,6 +367,20 @@ class Folder {
 };
 
 }  // namespace
+
+bool computes_in_16_bits(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  bool result = false;
+  for (const ir::Operator& op : graph.operators) {
+    for (const std::int32_t t : op.outputs) {
+      if (t < 0) continue;
+      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+      if (ir::is_integer_8(tensor.type) && !tensor.quantization.scale.empty()) return false;
+      result = result || is_16_bit_value(tensor);
+    }
+  }
+  return result;
+}
 
 Result<Folded> fold_quantization(const ir::Model& model) { return Folder(model).run(); }
 

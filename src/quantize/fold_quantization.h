@@ -2,8 +2,9 @@
 // Models that carry their quantization -> a float model and the scales.
 //
 // Quantization-aware training leaves FAKE_QUANT operators, ONNX's QDQ form and QLinear operators leave QUANTIZE and
-// DEQUANTIZE around float operators, weight-only quantization leaves integer or float16 constants. All are taken off;
-// what they say about scales is kept, by tensor, so that the integer model can be made with exactly those.
+// DEQUANTIZE around float operators, weight-only quantization leaves integer or float16 constants, int16x8 leaves
+// 16-bit activations. All are taken off; what they say about 8-bit scales is kept, by tensor, so that the integer model
+// can be made with exactly those.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,9 @@ struct Folded {
   bool has_activation_scales() const { return activation_scales > 0; }
   int activation_scales = 0;
 };
+
+// Whether activations are 16-bit numbers (int16x8), and none of 8 bits: such a model is a float one to start from.
+bool computes_in_16_bits(const ir::Model& model);
 
 // `model` must be verified.
 Result<Folded> fold_quantization(const ir::Model& model);

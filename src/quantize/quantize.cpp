@@ -30,7 +30,8 @@ Status check_model(const ir::Model& model) {
     return op.type != "DEQUANTIZE" && op.type != "QUANTIZE" &&
            std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
   });
-  REEF_REQUIRE(has_float_ops, "the model computes nothing in float32: it is quantized already");
+  REEF_REQUIRE(has_float_ops || computes_in_16_bits(model),
+               "the model computes nothing in float32: it is quantized already. `reef compile` takes it as it is");
   return ok_status();
 }
 
@@ -185,8 +186,9 @@ Status keep_selection(const SelectionTail& tail, const std::vector<GivenOut>& gi
 
 // cleared: LSTMs of the model whose clearing steps were taken out. parts: what its outputs consist of.
 Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, const std::vector<OutputPart>& parts,
-                                  const data::SampleSource* source, const QuantizeOptions& options) {
-  Session session(*source, options);
+                                  const data::SampleSource* source, const QuantizeOptions& options,
+                                  const Calibrator& calibrator) {
+  Session session(*source, options, calibrator);
   REEF_RETURN_IF_ERROR(session.split_samples());
   session.measure_with_more(model);
   QuantizeResult result;
@@ -287,7 +289,7 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
 }  // namespace
 
 Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
-                                const QuantizeOptions& options) {
+                                const QuantizeOptions& options, const Calibrator& calibrator) {
   REEF_RETURN_IF_ERROR(check_model(model));
   REEF_RETURN_IF_ERROR(cpu::check_operators(model));
   REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
@@ -307,7 +309,8 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
   REEF_ASSIGN_OR_RETURN(SplitResult split, split_outputs(rest, source, options));
   ir::Model& changed = split.model;
   const ClearedLstms cleared = options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
-  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(std::move(changed), cleared, split.parts, source, options));
+  REEF_ASSIGN_OR_RETURN(QuantizeResult result,
+                        calibrated(std::move(changed), cleared, split.parts, source, options, calibrator));
   REEF_RETURN_IF_ERROR(keep_selection(tail, split.given, result));
   // The parts of a tensor that the end reads are joined again in front of it: nobody sees that it was taken apart.
   if (tail.empty()) result.notes.insert(result.notes.end(), split.notes.begin(), split.notes.end());

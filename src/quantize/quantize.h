@@ -60,8 +60,9 @@ struct QuantizeResult {
   double calibration_seconds = 0;  // measured
 };
 
-// `model` must be verified. `source` may be null for the modes that need no data.
+// `model` must be verified. `source` may be null for the modes that need no data. `calibrator`: who observes the values
+// of tensors; empty: calibrate().
 Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
-                                const QuantizeOptions& options);
+                                const QuantizeOptions& options, const Calibrator& calibrator = {});
 
 }  // namespace reef::quantize

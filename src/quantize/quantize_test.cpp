@@ -321,6 +321,25 @@ TEST(FoldQuantization, QdqFormGivesTheIntegerModelBack) {
   EXPECT_EQ(*before, *after);
 }
 
+// A model of 16-bit activations is as good a start as the float one.
+TEST(FoldQuantization, SixteenBitsAreTakenOff) {
+  const Pictures pictures(12);
+  const ir::Model model = load(kFloatModel);
+  QuantizeOptions wide = quick();
+  wide.mode = Mode::kInt16x8;
+  const ir::Model in_16_bits = quantized(model, &pictures, wide).model;
+  ASSERT_TRUE(computes_in_16_bits(in_16_bits));
+  EXPECT_FALSE(computes_in_16_bits(load(kInt8Model)));
+  const QuantizeResult from_float = quantized(model, &pictures, quick());
+  const QuantizeResult from_16_bits = quantized(in_16_bits, &pictures, quick());
+  EXPECT_GT(from_16_bits.error->mean_sqnr_db, from_float.error->mean_sqnr_db - 2);
+  EXPECT_TRUE(from_16_bits.float_ops.empty());
+  for (const ir::Tensor& tensor : from_16_bits.model.subgraphs[0].tensors) {
+    EXPECT_NE(tensor.type, ir::DataType::kInt16) << tensor.name;
+    EXPECT_NE(tensor.type, ir::DataType::kFloat32) << tensor.name;
+  }
+}
+
 TEST(FoldQuantization, FakeQuantGivesItsRange) {
   ir::Model model = load(kFloatModel);
   ir::Subgraph& graph = model.subgraphs[0];

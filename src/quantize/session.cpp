@@ -216,7 +216,7 @@ Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bo
 
 Result<std::shared_ptr<const Calibration>> Session::observe(const std::shared_ptr<const ir::Model>& model,
                                                             std::string_view phase) {
-  REEF_ASSIGN_OR_RETURN(Calibration calibration, calibrate(model, source_, calibration_samples_, run_options(phase)));
+  REEF_ASSIGN_OR_RETURN(Calibration calibration, calibrator_(model, source_, calibration_samples_, run_options(phase)));
   return std::make_shared<const Calibration>(std::move(calibration));
 }
 

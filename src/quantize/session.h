@@ -45,7 +45,8 @@ struct State {
 
 class Session {
  public:
-  Session(const data::SampleSource& source, const QuantizeOptions& options) : source_(source), options_(options) {}
+  Session(const data::SampleSource& source, const QuantizeOptions& options, Calibrator calibrator = {})
+      : source_(source), options_(options), calibrator_(calibrator ? std::move(calibrator) : Calibrator(calibrate)) {}
 
   // Deals the source's samples to calibration and measuring. Fails when there are none.
   Status split_samples();
@@ -117,6 +118,7 @@ class Session {
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
+  Calibrator calibrator_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
   std::vector<std::int64_t> measured_;  // those held back, then others
   // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and

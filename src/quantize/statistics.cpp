@@ -117,6 +117,16 @@ void Histogram::merge(const Histogram& other) {
   for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += copy.counts_[i];
 }
 
+bool Histogram::restore(std::uint64_t zeros, int exponent, std::vector<std::uint64_t> counts) {
+  constexpr int kLargestExponent = 128;  // of a float
+  if (!counts.empty() && counts.size() != kBins) return false;
+  if (exponent < kSmallestExponent || exponent > kLargestExponent) return false;
+  zeros_ = zeros;
+  exponent_ = exponent;
+  counts_ = std::move(counts);
+  return true;
+}
+
 void SampleStatistics::observe(std::span<const float> all, std::int64_t channel_count) {
   seen = true;
   values += all.size();

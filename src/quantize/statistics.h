@@ -23,10 +23,13 @@ class Histogram {
   // `largest`: no value's magnitude is larger. Values must be finite.
   void add(std::span<const float> values, float largest);
   void merge(const Histogram& other);
+  // As it was in another process. False: there is no such histogram.
+  bool restore(std::uint64_t zeros, int exponent, std::vector<std::uint64_t> counts);
 
   bool empty() const { return counts_.empty() && zeros_ == 0; }
   std::uint64_t zeros() const { return zeros_; }
-  std::uint64_t total() const;                                       // with zeros
+  std::uint64_t total() const;  // with zeros
+  int exponent() const { return exponent_; }
   double limit() const;                                              // 2^e
   double width() const;                                              // of a bin
   std::span<const std::uint64_t> counts() const { return counts_; }  // kBins of them, or none

@@ -173,20 +173,7 @@ class TextReport {
     put("The Edge TPU computes on 8-bit integers, and no operator of this model does. {} tensors are floating point:\n",
         assessment_.float_tensors.size());
     write_tensors(assessment_.float_tensors);
-    if (computes_on_16_bits()) {
-      put("It has 16-bit activations. Convert it again with TFLITE_BUILTINS_INT8 instead of the int16x8 mode.\n");
-    } else {
-      put("{}\n", quantizing_advice());
-    }
-  }
-
-  // The int16x8 mode of TFLite's converter: there is nothing left that a quantizer could start from.
-  bool computes_on_16_bits() const {
-    const ir::Subgraph& graph = subject_.given->subgraphs[0];
-    return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-      return op.type != "QUANTIZE" && !op.outputs.empty() && op.outputs[0] >= 0 &&
-             graph.tensors[at(op.outputs[0])].type == ir::DataType::kInt16;
-    });
+    put("{}\n", quantizing_advice());
   }
 
   void write_dynamic() {

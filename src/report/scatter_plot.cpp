@@ -57,21 +57,25 @@ std::string grid(const ScatterPlot& plot, const Frame& frame) {
   return svg + fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, kTop - 8, html_escaped(plot.y_title));
 }
 
-std::string drawn(const ScatterPlot& plot) {
+constexpr std::string_view kStyle = "svg text{font-size:13px;fill:#495057} .grid{stroke:#e9ecef}";
+
+// `attributes`: of the svg element, beside its size.
+std::string drawn(const ScatterPlot& plot, std::string_view attributes = "", std::string_view before = "") {
   if (plot.points.empty()) return "";
   const auto [left, right] = std::minmax_element(plot.points.begin(), plot.points.end(),
                                                  [](const auto& a, const auto& b) { return a.x < b.x; });
   const auto [low, high] = std::minmax_element(plot.points.begin(), plot.points.end(),
                                                [](const auto& a, const auto& b) { return a.y < b.y; });
   const Frame frame{scale_of(left->x, right->x), scale_of(low->y, high->y)};
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\">\n", kWidth, kHeight) + grid(plot, frame);
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\"{}>\n{}", kWidth, kHeight, attributes, before) +
+                    grid(plot, frame);
   std::string path, marks;
   for (const ScatterPlot::Point& point : plot.points) {
     const double x = frame.at_x(point.x), y = frame.at_y(point.y);
-    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : " L", x, y);
+    if (!point.is_apart) path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : " L", x, y);
     const bool is_right = x > (kLeft + kWidth - kRight) / 2;
-    marks += fmt::format("<circle fill=\"#0b7285\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>", x,
-                         y, html_escaped(point.name));
+    marks += fmt::format("<circle fill=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>",
+                         point.is_apart ? "#adb5bd" : "#0b7285", x, y, html_escaped(point.name));
     marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x + (is_right ? -8 : 8),
                          y - 8, is_right ? "end" : "start", html_escaped(point.name));
   }
@@ -85,11 +89,18 @@ std::string scatter_page(const std::string& title, const std::string& subtitle, 
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>\n"
       "body{{font:15px/1.5 system-ui,sans-serif;max-width:760px;margin:2rem auto;padding:0 1rem;color:#212529;"
-      "background:#fff}}\nsvg{{width:100%;height:auto}} svg text{{font-size:13px;fill:#495057}} "
-      ".grid{{stroke:#e9ecef}}\n</style></head><body>\n<h1>{}</h1>\n<p>{}</p>\n",
-      html_escaped(title), html_escaped(title), html_escaped(subtitle));
+      "background:#fff}}\nsvg{{width:100%;height:auto}} {}\n</style></head><body>\n<h1>{}</h1>\n<p>{}</p>\n",
+      html_escaped(title), kStyle, html_escaped(title), html_escaped(subtitle));
   for (const ScatterPlot& plot : plots) page += drawn(plot);
   return page + "</body></html>\n";
+}
+
+std::string scatter_svg(const std::string& title, const ScatterPlot& plot) {
+  const std::string before = fmt::format(
+      "<title>{}</title>\n<style>svg{{font-family:system-ui,sans-serif}} {}</style>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      html_escaped(title), kStyle);
+  return drawn(plot, " xmlns=\"http://www.w3.org/2000/svg\"", before);
 }
 
 }  // namespace reef::report

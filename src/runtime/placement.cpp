@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include "runtime/devices.h"
+#include "runtime/virtual_devices.h"
 
 namespace reef::runtime {
 namespace {
 
+constexpr int kMostDevices = 64;
 constexpr std::string_view kCpu = "cpu", kVirtual = "virtual", kAuto = "auto";
 
 bool is_number(std::string_view text) {
@@ -61,6 +63,11 @@ Result<Placement> opened(std::string_view word, const DeviceList& candidates, co
 }  // namespace
 
 std::string Placement::description() const {
+  if (replicas.size() > 1) {
+    std::string names;
+    for (const auto& each : replicas) names += (names.empty() ? "" : ", ") + each->selector();
+    return fmt::format("{} {} ({})", replicas.size(), is_emulated ? "virtual Edge TPUs" : "Edge TPUs", names);
+  }
   if (device != nullptr) return describe(*device);
   return is_emulated ? "the virtual Edge TPU" : "the CPU";
 }
@@ -101,6 +108,49 @@ Result<Placement> find_placement(std::string_view word, const driver::SessionSet
     return placement;
   }
   return opened(word, word == kAuto ? list : DeviceList{*found}, settings);
+}
+
+Result<Placement> find_placements(std::string_view word, int count, const driver::SessionSettings& settings) {
+  REEF_REQUIRE(count >= 1 && count <= kMostDevices, "--devices {}: 1 to {} devices work together", count, kMostDevices);
+  REEF_RETURN_IF_ERROR(check_placement(word));
+  if (count == 1) return find_placement(word, settings);
+  REEF_REQUIRE(word != kCpu, "--devices means Edge TPUs: leave out --device cpu");
+  REEF_REQUIRE(word.find_first_of(":/") == std::string_view::npos,
+               "'{}' is one device, but --devices {} wants several: give usb, pci, virtual or auto", word, count);
+  DeviceList list;
+  if (word != kVirtual) {
+    REEF_ASSIGN_OR_RETURN(list, devices());
+  }
+  const bool are_virtual = list.empty() || list.front()->is_virtual();
+  Placement placement;
+  if (are_virtual) {
+    REEF_REQUIRE(word == kVirtual || word == kAuto || std::getenv("REEF_DEVICES") != nullptr,
+                 "there is no Edge TPU on {} on this machine: plug them in, or use --device virtual", word);
+    placement = emulated();
+    const std::string_view kind = word == "pci" ? "pci" : "usb";
+    std::string kinds(kind);
+    for (int i = 1; i < count; ++i) kinds += "," + std::string(kind);
+    REEF_ASSIGN_OR_RETURN(placement.replicas, make_devices(kinds));
+    placement.device = nullptr;
+    return placement;
+  }
+  for (const auto& candidate : list) {
+    const bool fits = word == kAuto || word == connection_name(candidate->connection());
+    if (!fits || candidate->is_virtual() || std::ssize(placement.replicas) == count) continue;
+    auto device = open_device(candidate, settings);
+    if (device.ok()) {
+      placement.replicas.push_back(std::move(*device));
+    } else {
+      placement.notes.push_back(device.status().message());
+    }
+  }
+  REEF_REQUIRE(std::ssize(placement.replicas) == count, "{} Edge TPUs are wanted, {} can be used{}{}; use --devices {}",
+               count, placement.replicas.size(), placement.notes.empty() ? "" : ": ",
+               placement.notes.empty() ? "" : placement.notes.front(),
+               std::max<std::size_t>(placement.replicas.size(), 1));
+  placement.device = placement.replicas.front();
+  placement.name = fmt::format("{} x {}", count, word);
+  return placement;
 }
 
 }  // namespace reef::runtime

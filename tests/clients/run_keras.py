@@ -2,7 +2,7 @@
 """Keras and TensorFlow's converter as clients: models made by them are converted, quantized, compiled, and run by TensorFlow's interpreter
 with Reef as the Edge TPU.
 
-Three models with random weights: a classifier with preprocessing layers, MobileNetV2 of keras.applications, and a network with two inputs.
+Two networks with random weights: a classifier with preprocessing layers, and one with two inputs.
 TensorFlow's converter writes each with full integers; Reef compiles it, and the Edge TPU's outputs may differ from those of TensorFlow's
 reference kernels by a few steps of their scale, because the chip rounds otherwise. The classifier is also written as float32, float16 and with
 dynamic ranges, which Reef quantizes by itself, and saved by Keras, which `reef convert` reads.
@@ -40,14 +40,7 @@ x = layers.Conv2D(16, 3, strides=2, activation='relu')(layers.Conv2D(16, 3, stri
 x = layers.Concatenate()([layers.GlobalAveragePooling2D()(x), layers.Dense(16, activation='relu')(numbers)])
 two_inputs = keras.Model([picture, numbers], layers.Dense(3)(x))
 
-mobilenet = keras.applications.MobileNetV2((96, 96, 3), alpha=0.35, weights=None, classes=10, classifier_activation=None)
-
 random = numpy.random.default_rng(0)
-# Statistics of the batch norms, without which the outputs of so deep a network with random weights are all alike.
-for layer in mobilenet.layers:
-    if isinstance(layer, layers.BatchNormalization):
-        layer.momentum = 0
-mobilenet(random.random((8, 96, 96, 3), numpy.float32), training=True)
 def samples(model):
     for _ in range(16):
         yield [random.random((1, *each.shape[1:]), numpy.float32) * (255 if each.name == 'photo' else 1) for each in model.inputs]
@@ -65,7 +58,7 @@ def write(name, model, integers=False, **options):
     with open(name + '.tflite', 'wb') as file:
         file.write(converter.convert())
 
-for name, model in (('classifier', classifier), ('two_inputs', two_inputs), ('mobilenet', mobilenet)):
+for name, model in (('classifier', classifier), ('two_inputs', two_inputs)):
     write(name + '_integers', model, integers=True)
 write('float32', classifier)
 write('float16', classifier, optimizations=[tf.lite.Optimize.DEFAULT])
@@ -116,7 +109,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         run(folder, python, "-c", MAKE)
-        for model in ("classifier", "two_inputs", "mobilenet"):
+        for model in ("classifier", "two_inputs"):
             file = f"{model}_integers.tflite"
             judged = json.loads(run(folder, build / "reef", "check", "--json", file))
             run(folder, build / "edgetpu_compiler", file)

@@ -12,7 +12,7 @@ are reef.Error, with a sentence that names the op, tensor or byte and says what 
 """
 
 from ._library import Error, NotFoundError, ResourceError, UnsupportedError, folder as _folder, lib as _lib
-from . import learn
+from . import data, learn
 from .compiler import CheckResult, CompileResult, check, compile, convert, quantize
 from .devices import Device, devices, set_devices
 from .image import load_image, save_image
@@ -35,6 +35,6 @@ def libedgetpu_path() -> str:
 __all__ = ["CheckResult", "CompileResult", "Delegate", "Device", "Error", "Interpreter", "NotFoundError", "OpProfile",
            "OpResolverType",
            "PipelinedModelRunner", "ResourceError", "SegmentStats", "SignatureRunner", "UnsupportedError", "check",
-           "compile", "convert", "delegate_path", "devices", "learn", "libedgetpu_path", "load_delegate", "load_image",
+           "compile", "convert", "data", "delegate_path", "devices", "learn", "libedgetpu_path", "load_delegate", "load_image",
            "quantize", "save_image",
            "set_devices"]

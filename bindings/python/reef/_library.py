@@ -73,6 +73,7 @@ class TensorEdit(Structure):
 
 
 Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_double)
+FlowCall = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int32, c_int64, c_void_p)
 LearnProgress = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 
 
@@ -104,6 +105,7 @@ _STATUS = {
     "reef_model_read": [c_void_p, c_size_t, _OUT],
     "reef_model_tensor": [_HANDLE, c_size_t, POINTER(Tensor)],
     "reef_model_for_training": [_HANDLE, POINTER(CompileOptions), _OUT, POINTER(c_void_p)],
+    "reef_model_as_compiled": [_HANDLE, POINTER(CompileOptions), _OUT, POINTER(c_void_p)],
     "reef_model_save": [_HANDLE, POINTER(TensorEdit), c_size_t, c_char_p],
     "reef_chip_function": [_HANDLE, c_size_t, ChipAffine, ChipAffine, POINTER(c_int32)],
     "reef_chip_exponentials": [c_float, POINTER(c_int32)],
@@ -144,6 +146,20 @@ _STATUS = {
                            c_size_t, POINTER(c_void_p), POINTER(c_size_t)],
     "reef_convert": [c_char_p, c_char_p, POINTER(ConvertOptions), POINTER(c_void_p)],
     "reef_quantize": [c_char_p, c_char_p, POINTER(QuantizeOptions), POINTER(c_void_p)],
+    "reef_flow_create": [c_char_p, FlowCall, c_void_p, _OUT],
+    "reef_flow_order": [_HANDLE, c_int64, POINTER(c_int64)],
+    "reef_flow_describe": [_HANDLE, POINTER(c_void_p)],
+    "reef_flow_name": [_HANDLE, c_int64, POINTER(c_void_p)],
+    "reef_flow_start": [_HANDLE, c_int64, _OUT],
+    "reef_flow_run_next": [_HANDLE, _OUT],
+    "reef_flow_run_counters": [_HANDLE, POINTER(c_void_p)],
+    "reef_batch_samples": [_HANDLE, POINTER(Tensor)],
+    "reef_batch_truth": [_HANDLE, c_size_t, POINTER(Tensor)],
+    "reef_sample_get": [_HANDLE, POINTER(Tensor)],
+    "reef_sample_set": [_HANDLE, POINTER(Tensor)],
+    "reef_sample_set_truth": [_HANDLE, POINTER(c_double), POINTER(c_int64), c_size_t],
+    "reef_vary": [c_void_p, c_int32, c_int32, c_int32, c_char_p, ctypes.c_uint64, c_int64, c_int64, POINTER(c_double),
+                  POINTER(c_size_t)],
     "reef_image_load": [c_char_p, c_int32, c_int32, c_int32, _OUT],
     "reef_image_create": [c_int32, c_int32, c_int32, c_void_p, _OUT],
     "reef_image_save": [_HANDLE, c_char_p],
@@ -183,6 +199,14 @@ _OTHERS = {
     "reef_imprinting_free": (None, [_HANDLE]),
     "reef_convert_options_init": (None, [POINTER(ConvertOptions)]),
     "reef_quantize_options_init": (None, [POINTER(QuantizeOptions)]),
+    "reef_flow_free": (None, [_HANDLE]),
+    "reef_flow_size": (c_int64, [_HANDLE]),
+    "reef_flow_run_free": (None, [_HANDLE]),
+    "reef_batch_free": (None, [_HANDLE]),
+    "reef_batch_count": (c_size_t, [_HANDLE]),
+    "reef_batch_numbers": (POINTER(c_int64), [_HANDLE]),
+    "reef_batch_mixed_with": (POINTER(c_int64), [_HANDLE, POINTER(c_double)]),
+    "reef_sample_fail": (None, [_HANDLE, c_char_p]),
     "reef_image_width": (c_int32, [_HANDLE]),
     "reef_image_height": (c_int32, [_HANDLE]),
     "reef_image_channels": (c_int32, [_HANDLE]),

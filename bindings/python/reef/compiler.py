@@ -16,10 +16,11 @@ import numpy as np
 
 from . import _library
 from ._library import lib
+from .data import Dataset, as_path
 
 Path = Union[str, "os.PathLike[str]"]
 ProgressCallback = Callable[[str, str, float], None]
-Samples = Union[None, Path, np.ndarray, Sequence[np.ndarray]]
+Samples = Union[None, Path, np.ndarray, Sequence[np.ndarray], Dataset]
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,11 @@ def _names(tensors: Optional[Union[str, Sequence[str]]]) -> Optional[str]:
 
 @contextlib.contextmanager
 def _sample_path(data: Samples) -> Iterator[Optional[str]]:
-    """The file or folder that holds the samples; arrays are kept in a temporary file meanwhile."""
-    if isinstance(data, np.ndarray) or (isinstance(data, (list, tuple)) and data):
+    """The file or folder that holds the samples; arrays and what a Dataset gives are in a temporary file meanwhile."""
+    if isinstance(data, Dataset):
+        with as_path(data) as path:
+            yield path
+    elif isinstance(data, np.ndarray) or (isinstance(data, (list, tuple)) and data):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "samples.npy")
             np.save(path, np.asarray(data))

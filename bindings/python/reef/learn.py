@@ -21,6 +21,7 @@ import numpy as np
 
 from . import _library
 from ._library import lib
+from .data import as_path
 
 Path = Union[str, "os.PathLike[str]"]
 ProgressCallback = Callable[[int, int], None]
@@ -48,6 +49,12 @@ class LearnResult:
 
 
 def _learn(method: str, progress: Optional[ProgressCallback], **request: Any) -> LearnResult:
+    with as_path(request.get("data")) as path:
+        request["data"] = path
+        return _learn_from(method, progress, request)
+
+
+def _learn_from(method: str, progress: Optional[ProgressCallback], request: Dict[str, Any]) -> LearnResult:
     request = {name: os.fspath(value) if isinstance(value, os.PathLike) else value
                for name, value in request.items() if value is not None}
     thrown: List[BaseException] = []
@@ -76,7 +83,7 @@ def imprint(model: Path, data: Path, output: Path, *, keep_classes: bool = False
 
     Args:
       model: a classifier, an embedding extractor or a learned model; compiled for the Edge TPU or not.
-      data: folder with a sub-folder of pictures for each class, or an .npz file.
+      data: folder with a sub-folder of pictures for each class, an .npz file, shards, or a reef.data.Dataset.
       output: the learned model; class names go to ..._labels.txt beside it.
       keep_classes: the model's classes stay. resume: and those of the same name are trained further.
       test, hold_back: what to measure with: data of its own, or this share of `data`.

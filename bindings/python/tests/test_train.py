@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """reef.train: models from folders of generated pictures, runs that are killed, several processes, bad data."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -23,8 +24,10 @@ except ImportError as error:
     raise unittest.SkipTest(f"{error.name} is not installed") from error
 
 from reef.train import TrainRequest, train_classifier, train_detector
+from reef.train._backbones import BACKBONES
 from reef.train._boxes import read_boxes
-from reef.train._detector import map50
+from reef.train._detector import default_boxes, default_targets, map50
+from reef.train._session import HEADS
 
 torch.set_num_threads(1)
 SMALL = dict(size=32, width=0.25, batch=16, qat_epochs=1)
@@ -104,6 +107,38 @@ dist.destroy_process_group()
 """
 
 
+# Put into every process: the second one kills itself once, behind its second checkpoint.
+DIES_ONCE = """
+import os, signal, threading, time
+folder = os.environ.get("DIES_ONCE")
+def watch():
+    while not os.path.exists(folder + "/two/checkpoint.pt"):
+        time.sleep(0.02)
+    try:
+        os.close(os.open(folder + "/died", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+if folder and os.environ.get("RANK") == "1":
+    threading.Thread(target=watch, daemon=True).start()
+"""
+
+# The first worker kills itself after the second epoch, once.
+KILLED_WORKER = """
+import os, pathlib, signal, sys
+from reef.train import TrainRequest, train_with_ray
+folder = pathlib.Path(sys.argv[1])
+def tell(text):
+    if "epoch 2 of 4" in text and not (folder / "died").exists():
+        (folder / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+request = TrainRequest(str(folder / "data"), str(folder / "mine"), size=32, width=0.25, batch=15, epochs=4, qat_epochs=1, precision="double")
+train_with_ray("classifier", request, 2, tell=tell)
+"""
+
+HAS_RAY = importlib.util.find_spec("ray") is not None
+
+
 class FolderTest(unittest.TestCase):
     def setUp(self):
         kept = tempfile.TemporaryDirectory()
@@ -141,12 +176,54 @@ class DetectorTest(FolderTest):
         self.assertAlmostEqual(map50(torch.tensor([[hit, other, second]]), truths, 1), 0.5 + 0.5 * 2 / 3)
         self.assertAlmostEqual(map50(torch.tensor([[other]]), truths, 1), 0.0)
 
-    def test_a_detector_runs_on_the_virtual_chip_as_trained(self):
+    def test_detectors_run_on_the_virtual_chip_as_trained(self):
         data = make_boxes(self.folder / "data", "yolo", count=16)
-        request = TrainRequest(str(data), str(self.folder / "mine"), epochs=2, **{**SMALL, "size": 64, "batch": 6})
-        report = train_detector(request, tell=lambda text: None)
-        self.assertLess(report["losses"][-1], report["losses"][0])
-        self.assertEqual(report["device_codes_differing"], 0)
+        for head in HEADS:
+            for backbone in BACKBONES:
+                with self.subTest(head=head, backbone=backbone):
+                    request = TrainRequest(str(data), str(self.folder / f"{head}_{backbone}"), epochs=2, head=head, backbone=backbone,
+                                           **{**SMALL, "size": 64, "batch": 6})
+                    report = train_detector(request, tell=lambda text: None)
+                    self.assertLess(report["losses"][-1], report["losses"][0])
+                    self.assertEqual(report["device_codes_differing"], 0)
+
+    def test_ssd_learns_where_things_are(self):
+        data = make_boxes(self.folder / "data", "coco", count=60)
+        request = TrainRequest(str(data), str(self.folder / "mine"), epochs=40, head="ssd", patience=0, rate=5e-3, mirror=True,
+                               **{**SMALL, "size": 64, "batch": 8})
+        self.assertGreaterEqual(train_detector(request, tell=lambda text: None)["score"], 0.6)  # one bright disc in each picture
+
+    def test_default_boxes_answer_for_boxes(self):
+        default = default_boxes(4, 0.25)
+        self.assertEqual(tuple(default.shape), (4 * 4 * 4, 4))
+        exact = (1, *default[21].tolist())
+        self.assertIn((21, exact), default_targets([exact], default))
+        tiny = (0, 0.5, 0.5, 0.01, 0.01)  # overlaps no default box by half
+        self.assertEqual([box for _, box in default_targets([tiny], default)], [tiny])
+        self.assertEqual(default_targets([], default), [])
+
+
+class CheckpointTest(FolderTest):
+    def test_shipped_backbones_and_finished_runs_are_begun_with(self):
+        data, said = make_classes(self.folder / "data", 6), []
+        for kind in BACKBONES:
+            shipped = TrainRequest(str(data), str(self.folder / kind), epochs=1, backbone=kind, checkpoint="shipped",
+                                   **{**SMALL, "width": 0.5})
+            train_classifier(shipped, tell=said.append)
+            self.assertTrue(any("begins with" in text for text in said))
+        again = TrainRequest(str(data), str(self.folder / "again"), epochs=1, checkpoint=str(self.folder / "mobilenet" / "finished_float.pt"),
+                             **{**SMALL, "width": 0.5})
+        train_classifier(again, tell=lambda text: None)
+
+    def test_what_cannot_be_begun_with(self):
+        data = make_classes(self.folder / "data", 3)
+        (self.folder / "no.pt").write_bytes(b"nothing")
+        for checkpoint, width, sentence in (("shipped", 0.3, "is shipped; there are"), (str(self.folder / "gone.pt"), 0.5, "there is no file"),
+                                            (str(self.folder / "no.pt"), 0.5, "is no checkpoint")):
+            request = TrainRequest(str(data), str(self.folder / "mine"), epochs=1, checkpoint=checkpoint, **{**SMALL, "width": width})
+            with self.assertRaisesRegex(reef.Error, sentence):
+                train_classifier(request, tell=lambda text: None)
+            self.assertFalse((self.folder / "mine").exists())
 
 
 class ResumeTest(FolderTest):
@@ -203,6 +280,66 @@ class ResumeTest(FolderTest):
         done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)],
                               check=True, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1"})
         self.assertLess(float(done.stdout.split()[-1]), 1e-4)
+
+
+class ProcessesTest(FolderTest):
+    """The same training by one process, by two of torchrun, by one and two of Ray's workers.
+
+    In float64, so that what is left of a difference would be a defect and no rounding; the phase in the chip's arithmetic has none to
+    choose and is compared loosely.
+    """
+    OPTIONS = ("--size", "32", "--width", "0.25", "--batch", "15", "--epochs", "4", "--qat-epochs", "1", "--precision", "double")
+
+    def setUp(self):
+        super().setUp()
+        make_classes(self.folder / "data", 20)
+
+    def run_by(self, program, name, *words, **options):
+        command = [*program, "classifier", "--data", str(self.folder / "data"), "-o", str(self.folder / name), *self.OPTIONS, *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1"}, **options)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        return json.loads((self.folder / name / "report.json").read_text())
+
+    def torchrun(self, count, *words):
+        return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(count), *words, "-m", "reef.train"]
+
+    def same(self, a, b):
+        np.testing.assert_allclose(a["losses"], b["losses"], rtol=1e-9)
+        self.assertEqual(a["scores"], b["scores"])
+        np.testing.assert_allclose(a["qat_losses"], b["qat_losses"], rtol=0.05)
+
+    def test_two_processes_train_as_one(self):
+        """The batch of 15 is shared unequally: 8 and 7 pictures."""
+        alone = self.run_by([sys.executable, "-m", "reef.train"], "alone")
+        self.same(self.run_by(self.torchrun(2), "two"), alone)
+
+    def test_a_process_that_dies_is_started_again(self):
+        """torchrun starts all processes again; they go on from the checkpoint without being told to."""
+        alone = self.run_by([sys.executable, "-m", "reef.train"], "alone")
+        (self.folder / "sitecustomize.py").write_text(DIES_ONCE)
+        os.environ["PYTHONPATH"], before = str(self.folder) + os.pathsep + os.environ.get("PYTHONPATH", ""), os.environ.get("PYTHONPATH", "")
+        self.addCleanup(os.environ.__setitem__, "PYTHONPATH", before)
+        os.environ["DIES_ONCE"] = str(self.folder)
+        self.addCleanup(os.environ.pop, "DIES_ONCE")
+        again = self.run_by(self.torchrun(2, "--max-restarts", "2"), "two")
+        self.assertTrue((self.folder / "died").exists())
+        self.same(again, alone)
+
+    @unittest.skipUnless(HAS_RAY, "Ray Train is not installed (pip install 'ray[train]')")
+    def test_rays_workers_train_as_one_process(self):
+        alone = self.run_by([sys.executable, "-m", "reef.train"], "alone")
+        for count in (1, 2):
+            self.same(self.run_by([sys.executable, "-m", "reef.train"], f"ray{count}", "--ray-workers", str(count)), alone)
+
+    @unittest.skipUnless(HAS_RAY, "Ray Train is not installed (pip install 'ray[train]')")
+    def test_a_worker_of_ray_that_is_killed_resumes(self):
+        alone = self.run_by([sys.executable, "-m", "reef.train"], "alone")
+        script = self.folder / "killed.py"
+        script.write_text(KILLED_WORKER)
+        done = subprocess.run([sys.executable, str(script), str(self.folder)], capture_output=True, text=True, timeout=900)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        self.assertTrue((self.folder / "died").exists())
+        self.same(json.loads((self.folder / "mine" / "report.json").read_text()), alone)
 
 
 class RefusalsTest(FolderTest):

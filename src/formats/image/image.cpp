@@ -20,7 +20,6 @@
 namespace reef::image {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
 
 Status check_size(std::int64_t width, std::int64_t height) {

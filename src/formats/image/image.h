@@ -20,6 +20,8 @@ struct Image {
   std::vector<std::uint8_t> samples;
 };
 
+inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;  // of a picture
+
 // Decodes to `channels` (1, 3 or 4) channels, converting as needed. Refuses more than 2^26 pixels.
 Result<Image> decode(const Bytes& file, int channels);
 Result<Image> load(const std::string& path, int channels);

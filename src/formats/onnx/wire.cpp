@@ -13,7 +13,7 @@ constexpr int kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5;
 
 void WireReader::fail(std::string_view what) {
   if (status_.ok()) {
-    status_ = invalid_input("byte {}: {}; the file is damaged or not an ONNX model", file_offset_ + position_, what);
+    status_ = invalid_input("byte {}: {}; the file is damaged or not {}", file_offset_ + position_, what, kind_);
   }
   position_ = message_.size();
   is_taken_ = true;
@@ -108,7 +108,7 @@ std::string WireReader::string() {
 WireReader WireReader::message() {
   Bytes data = bytes();
   const std::size_t start = file_offset_ + position_ - data.size();
-  return WireReader(std::move(data), start);
+  return WireReader(std::move(data), start, kind_);
 }
 
 void WireReader::skip() {
@@ -122,7 +122,7 @@ void WireReader::skip() {
       (void)bytes();
       return;
     default:
-      fail("a field has a wire type that ONNX does not use");
+      fail("a field has a wire type that is not used");
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -17,9 +18,9 @@ namespace reef::onnx {
 
 class WireReader {
  public:
-  // `file_offset`: where the message starts in the file, for messages of errors.
-  explicit WireReader(Bytes message, std::size_t file_offset = 0)
-      : message_(std::move(message)), file_offset_(file_offset) {}
+  // For messages of errors: where the message starts in the file, and what the file should be, a literal.
+  explicit WireReader(Bytes message, std::size_t file_offset = 0, std::string_view kind = "an ONNX model")
+      : message_(std::move(message)), file_offset_(file_offset), kind_(kind) {}
 
   // Moves to the next field. False at the end or after an error: see status().
   bool next();
@@ -51,6 +52,7 @@ class WireReader {
 
   Bytes message_;
   std::size_t file_offset_ = 0;
+  std::string_view kind_;
   std::size_t position_ = 0;
   int field_ = 0;
   int wire_type_ = 0;

@@ -36,6 +36,31 @@ TEST(AttentionRewrites, HeadsOnFewerDimensions) {
   EXPECT_FALSE(fits_the_chip(model, 1));
 }
 
+// As PyTorch's newer exporter picks queries, keys and values. Tokens and channels stay dimensions of their own, for
+// rewrites that look for tokens.
+TEST(AttentionRewrites, SlicesInFrontKeepTokensAndChannels) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 9, 5, 8}, kPlain);
+  const std::int32_t apart = ops.reshape(x, {3, 1, 3, 5, 8});
+  std::vector<std::int32_t> outputs;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const std::array<std::int64_t, 5> begins = {i, 0, 0, 0, 0};
+    const std::array<std::int64_t, 5> sizes = {1, 1, 3, 5, 8};
+    const std::int32_t slice = builder.add(
+        "SLICE", "SliceOptions", {}, {apart, ops.int_vector(begins), ops.int_vector(sizes)}, {1, 1, 3, 5, 8}, kPlain);
+    outputs.push_back(ops.unary("RELU", ops.reshape(slice, {1, 3, 5, 8}), kPlain));
+  }
+  const ir::Model model = builder.finish(outputs);
+  expect_same_and_fitting(model);
+  const ir::Model result = rewritten(model, standard_options()).model;
+  for (const ir::Tensor& tensor : result.subgraphs[0].tensors) {
+    if (tensor.shape.rank() >= 3) {
+      EXPECT_EQ(tensor.shape.last(), 8) << tensor.name;
+    }
+  }
+}
+
 TEST(AttentionRewrites, ComputedWeightsBecomeAProduct) {
   ModelBuilder builder;
   const std::int32_t x = builder.input({5, 16}, kPlain), y = builder.input({7, 16}, kPlain);

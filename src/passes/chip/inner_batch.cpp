@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers on a batch that the network made itself: windows of attention or heads as images, [windows, 7, 7, channels].
 //
-// The chip takes one image at a time. Where a layer looks at single pixels, the images are one image, one below the
-// other. Where it looks at neighbours (depthwise layers, pools, padding), it is written out for each image, with the
-// same weights. Between such layers there are RESHAPEs that move nothing. A batch that comes with the model's inputs is
-// left to `unroll-batch`.
+// The chip takes one image at a time. Where a layer looks at single pixels or along rows, the images are one image, one
+// below the other. Where it looks at neighbours above and below, it is written out for each image, with the same
+// weights. Between such layers there are RESHAPEs that move nothing. A batch that comes with the model's inputs is left
+// to `unroll-batch`.
 #include <algorithm>
 
 #include "passes/chip/batch_rules.h"
@@ -20,12 +20,20 @@ bool is_layer(std::string_view type) {
          type == "PAD" || type == "RESIZE_NEAREST_NEIGHBOR" || type == "RESIZE_BILINEAR";
 }
 
-// Whether each pixel of the result is computed from the pixel at the same place.
-bool is_pointwise(const ChipGraph& edit, const ir::Operator& op) {
+// Whether each row of the result is computed from the row at the same place: single pixels, and layers along rows
+// alone, such as 1-D convolutions of sequences.
+bool keeps_rows_apart(const ChipGraph& edit, const ir::Operator& op) {
+  const ir::Shape &x = edit.shape(op.inputs[0]), &y = edit.shape(op.outputs[0]);
+  if (x[1] != y[1]) return false;
+  if (op.type == "PAD") {
+    const auto amounts = edit.ints(op.inputs[1]);  // before and behind, of each dimension
+    return amounts && amounts->size() == 8 && (*amounts)[2] == 0 && (*amounts)[3] == 0;
+  }
+  if (op.attributes.get_int("stride_h", 1) != 1) return false;
+  if (op.type == "AVERAGE_POOL_2D" || op.type == "MAX_POOL_2D") return op.attributes.get_int("filter_height", 1) == 1;
   if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return false;
-  const ir::Shape &filter = edit.shape(op.inputs[1]), &x = edit.shape(op.inputs[0]), &y = edit.shape(op.outputs[0]);
-  return filter.rank() == 4 && filter[1] == 1 && filter[2] == 1 && op.attributes.get_int("stride_h", 1) == 1 &&
-         op.attributes.get_int("stride_w", 1) == 1 && x[1] == y[1] && x[2] == y[2];
+  const ir::Shape& filter = edit.shape(op.inputs[1]);
+  return filter.rank() == 4 && filter[1] == 1;
 }
 
 // Images one below the other.
@@ -78,7 +86,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   const std::int32_t batch = edit.shape(x)[0];
   if (batch < 2 || comes_with_inputs(edit, batch) || edit.fits(index)) return false;
   if (!is_batch_parallel(edit, index, batch)) return false;
-  if (is_pointwise(edit, op)) return as_one_image(edit, index);
+  if (keeps_rows_apart(edit, op)) return as_one_image(edit, index);
   return batch <= kMostImages && for_each_image(edit, index, batch);
 }
 
@@ -88,7 +96,7 @@ extern const Pass inner_batch_chip_pass;
 constinit const Pass inner_batch_chip_pass = {
     .name = "inner-batch",
     .summary =
-        "Layers on a batch that the network made itself (windows, heads) work on one tall image, or are "
+        "Layers on a batch that the network made itself (windows, heads, rows) work on one tall image, or are "
         "written out for each of up to 16 images.",
     .safety = Safety::kExact,
     .on_by_default = true,

@@ -16,6 +16,7 @@ struct Layer {
   std::int32_t kernel = 1;
   std::int64_t stride = 1;
   const char* padding = "SAME";
+  bool is_flat = false;  // the kernel and the stride are of rows alone
 };
 
 std::vector<std::uint8_t> random_bytes(std::size_t count) {
@@ -32,9 +33,10 @@ ir::Model model_of(const Layer& layer, std::int32_t count) {
   const std::int32_t images = ops.reshape(builder.input({1, count * 6, 7, 8}, kPlain), {count, 6, 7, 8});
   std::int32_t y = -1;
   if (layer.type == "PAD") {
-    const std::int64_t amounts[] = {0, 0, 1, 2, 0, 3, 0, 0};
-    y = builder.add("PAD", "PadOptions", {}, {images, ops.int_matrix(amounts, 2)}, {count, 9, 10, 8}, kPlain);
-    return builder.finish({ops.reshape(y, {1, count * 9, 10, 8})});
+    const std::int32_t above = layer.is_flat ? 0 : 1, below = layer.is_flat ? 0 : 2, rows = 6 + above + below;
+    const std::int64_t amounts[] = {0, 0, above, below, 0, 3, 0, 0};
+    y = builder.add("PAD", "PadOptions", {}, {images, ops.int_matrix(amounts, 2)}, {count, rows, 10, 8}, kPlain);
+    return builder.finish({ops.reshape(y, {1, count * rows, 10, 8})});
   }
   const bool is_same = std::string_view(layer.padding) == "SAME";
   const auto size = [&](std::int32_t n) {
@@ -43,19 +45,21 @@ ir::Model model_of(const Layer& layer, std::int32_t count) {
   ir::Attributes attributes;
   attributes.set("padding", ir::EnumName{layer.padding});
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  for (const char* name : {"stride_w", "stride_h"}) attributes.set(name, layer.stride);
-  const ir::Shape shape = {count, size(6), size(7), 8};
+  attributes.set("stride_w", layer.stride);
+  attributes.set("stride_h", layer.is_flat ? 1 : layer.stride);
+  const std::int32_t k = layer.kernel, k_rows = layer.is_flat ? 1 : k;
+  const ir::Shape shape = {count, layer.is_flat ? 6 : size(6), size(7), 8};
   if (layer.type == "CONV_2D" || layer.type == "DEPTHWISE_CONV_2D") {
     const bool is_dense = layer.type == "CONV_2D";
     if (!is_dense) attributes.set("depth_multiplier", std::int64_t{1});
-    const std::int32_t k = layer.kernel;
     const std::int32_t weights =
-        ops.weights({is_dense ? 8 : 1, k, k, 8}, DataType::kInt8,
-                    random_bytes(static_cast<std::size_t>(k * k * (is_dense ? 64 : 8))), {0.01f}, 0, 0);
+        ops.weights({is_dense ? 8 : 1, k_rows, k, 8}, DataType::kInt8,
+                    random_bytes(static_cast<std::size_t>(k_rows * k * (is_dense ? 64 : 8))), {0.01f}, 0, 0);
     y = builder.add(layer.type, is_dense ? "Conv2DOptions" : "DepthwiseConv2DOptions", attributes, {images, weights},
                     shape, kResult);
   } else {
-    for (const char* name : {"filter_width", "filter_height"}) attributes.set(name, std::int64_t{layer.kernel});
+    attributes.set("filter_width", std::int64_t{k});
+    attributes.set("filter_height", std::int64_t{k_rows});
     y = builder.add(layer.type, "Pool2DOptions", attributes, {images}, shape, kPlain);
   }
   return builder.finish({ops.reshape(y, {1, count * shape[1], shape[2], 8})});
@@ -70,7 +74,13 @@ TEST(InnerBatch, LayersAreWrittenOutOrStacked) {
                                      {"DEPTHWISE_CONV_2D", 5, 1, "VALID"},
                                      {"AVERAGE_POOL_2D", 2, 2, "VALID"},
                                      {"MAX_POOL_2D", 3, 2},
-                                     {"PAD"}};
+                                     {"PAD"},
+                                     {"CONV_2D", 5, 1, "SAME", true},
+                                     {"CONV_2D", 3, 2, "VALID", true},
+                                     {"DEPTHWISE_CONV_2D", 3, 2, "SAME", true},
+                                     {"AVERAGE_POOL_2D", 2, 2, "VALID", true},
+                                     {"MAX_POOL_2D", 3, 1, "SAME", true},
+                                     {"PAD", 1, 1, "SAME", true}};
   for (const Layer& layer : layers) {
     for (const std::int32_t count : {2, 4, 7}) {
       const std::string what = layer.type + " " + std::to_string(layer.kernel) + " of " + std::to_string(count);
@@ -79,8 +89,8 @@ TEST(InnerBatch, LayersAreWrittenOutOrStacked) {
       for (std::int32_t op = 0; op < std::ssize(result.model.subgraphs[0].operators); ++op) {
         EXPECT_TRUE(fits_the_chip(result.model, op)) << what << ": op " << op;
       }
-      const bool is_pointwise = layer.kernel == 1 && layer.stride == 1 && layer.type != "PAD";
-      EXPECT_EQ(count_ops(result.model, layer.type), is_pointwise ? 1u : static_cast<std::size_t>(count)) << what;
+      const bool is_stacked = layer.is_flat || (layer.kernel == 1 && layer.stride == 1 && layer.type != "PAD");
+      EXPECT_EQ(count_ops(result.model, layer.type), is_stacked ? 1u : static_cast<std::size_t>(count)) << what;
       for (const unsigned seed : {1u, 2u}) EXPECT_EQ(difference(model, result.model, seed), 0) << what;
     }
   }

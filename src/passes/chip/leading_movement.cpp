@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "passes/chip/leading_axes.h"
@@ -81,6 +82,38 @@ bool tile_on_fewer(ChipGraph& edit, std::int32_t index) {
   return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
 }
 
+namespace {
+
+// The only dimension that is cut, where all before it are 1 and at least two are behind it: it and the next become one,
+// and the last two stay, so that heads [3, 1, heads, tokens, channels] remain images of tokens and channels, as in
+// SPLIT. -1: it is not so.
+int cut_in_front(const ir::Shape& from, const ir::Shape& to) {
+  int cut = -1;
+  for (int d = 0; d < from.rank(); ++d) {
+    if (from[d] == to[d]) continue;
+    if (cut >= 0) return -1;
+    cut = d;
+  }
+  const bool is_in_front = cut >= 0 && from.product(0, cut) == 1 && cut + 2 < from.rank();
+  return is_in_front ? cut : -1;
+}
+
+bool slice_in_front(ChipGraph& edit, std::int32_t index, int axis, std::int64_t begin) {
+  const ir::Operator op = edit.op(index);
+  const ir::Shape from = edit.shape(op.inputs[0]), to = edit.shape(op.outputs[0]);
+  const std::int64_t next = from.product(axis + 1, from.rank() - 2);
+  const auto flat = [&](std::int64_t size) {
+    return ir::Shape{1, static_cast<std::int32_t>(size * next), from.last(1), from.last()};
+  };
+  OpList list(edit, edit.tensor(op.outputs[0]).name);
+  const std::array<std::int64_t, 4> at = {0, begin * next, 0, 0};
+  const std::int32_t cut = list.slice_box(list.reshape(op.inputs[0], flat(from[axis])), at, flat(to[axis]));
+  list.reshape(cut, to, op.outputs[0]);
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+}
+
+}  // namespace
+
 // Runs of dimensions that are kept as a whole, and those that are cut.
 bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
@@ -88,6 +121,8 @@ bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
   const auto begins = begins_of(edit, op);
   if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return false;
   if (!edit.same_quantization(op.inputs[0], op.outputs[0])) return false;
+  const int front = cut_in_front(from, to);
+  if (front >= 0 && slice_in_front(edit, index, front, (*begins)[static_cast<std::size_t>(front)])) return true;
   ir::Shape flat, part;
   std::vector<std::int64_t> first;
   bool joins = false;

@@ -75,12 +75,18 @@ std::optional<TensorId> weights_of(Graph& graph, OpId id) {
 
 bool become_dense(Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
-  const TensorId x = op.inputs[0], y = op.outputs[0];
-  if (!graph.is_constant(op.inputs[1]) || graph.is_constant(x) || op.attributes.get_bool("adj_x")) return false;
+  TensorId x = op.inputs[0];
+  const TensorId y = op.outputs[0];
+  if (!graph.is_constant(op.inputs[1]) || graph.is_constant(x)) return false;
   if (!is_float(graph, x) || !is_float(graph, op.inputs[1]) || !is_float(graph, y)) return false;
   if (graph.shape(x).rank() != graph.shape(y).rank() || graph.shape(x).rank() < 2) return false;
   const auto weights = weights_of(graph, id);
   if (!weights) return false;
+  if (op.attributes.get_bool("adj_x")) {
+    Layout swapped = identity_layout(graph.shape(x).rank());
+    std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
+    x = graph.convert(id, x, swapped);
+  }
   const bool keeps = graph.shape(x).rank() > 2;
   ir::Attributes attributes = activation_attributes("NONE");
   attributes.set("weights_format", ir::EnumName{"DEFAULT"});
@@ -92,7 +98,8 @@ bool become_dense(Graph& graph, OpId id) {
 
 bool at(Graph& graph, OpId id) {
   if (!graph.is(id, "BATCH_MATMUL")) return false;
-  return absorb_transpose(graph, id, 0, "adj_x") || absorb_transpose(graph, id, 1, "adj_y") || become_dense(graph, id);
+  // A layer first: it takes no flag for its operand.
+  return become_dense(graph, id) || absorb_transpose(graph, id, 0, "adj_x") || absorb_transpose(graph, id, 1, "adj_y");
 }
 
 }  // namespace

@@ -312,6 +312,18 @@ TEST(SimplifyPasses, ProductsWithConstantMatricesAreDenseLayers) {
   }
 }
 
+// Also where the other operand is turned, by a flag or by a TRANSPOSE (similarities to given texts, in YOLO-World).
+TEST(SimplifyPasses, ProductsOfTurnedOperandsWithConstantMatricesAreDenseLayers) {
+  for (const bool has_flag : {false, true}) {
+    Maker make;
+    const int x = make.input({2, 6, 5}), turned = has_flag ? x : make.transpose(x, {0, 2, 1});
+    const int product =
+        make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", has_flag}, {"adj_y", false}}),
+                {turned, make.numbers({1, 6, 4})}, {2, 5, 4});
+    EXPECT_EQ(operators_of(expect_same(make.finish({product}), kRounding)), "TRANSPOSE FULLY_CONNECTED");
+  }
+}
+
 TEST(SimplifyPasses, ASwapOfTheLastAxesIsAFlag) {
   Maker make;
   const int a = make.input({2, 5, 6}), b = make.input({2, 4, 6});
@@ -416,6 +428,68 @@ TEST(SimplifyPasses, OpenBatchesAreFixed) {
   for (const ir::Tensor& tensor : after.subgraphs[0].tensors)
     EXPECT_TRUE(tensor.shape_signature.empty()) << tensor.name;
   EXPECT_EQ(operators_of(expect_same(before, kRounding, {.disable = {"fixed-shapes"}})), "CONV_2D MUL");
+}
+
+// ---- Adaptive pools ----
+
+// Averages of [first[i], last[i]) of rows and columns, as PyTorch's newer exporter writes those of equal sizes, or of
+// sizes that differ: short windows are filled up with zeros.
+ir::Model gathered_average(const std::vector<std::int32_t>& first, const std::vector<std::int32_t>& last, int side,
+                           int wrong) {
+  Maker make;
+  const int channels = 5, count = static_cast<int>(first.size());
+  int longest = 0;
+  bool is_even = true;
+  for (int i = 0; i < count; ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    longest = std::max(longest, last[n] - first[n]);
+    is_even = is_even && last[n] - first[n] == last[0] - first[0];
+  }
+  const auto at = [&](int i, int a) { return std::min(first[static_cast<std::size_t>(i)] + a, side - 1); };
+  const auto length = [&](int i) { return last[static_cast<std::size_t>(i)] - first[static_cast<std::size_t>(i)]; };
+  std::vector<std::int32_t> table;
+  std::vector<std::uint8_t> is_beyond;
+  std::vector<float> shares;
+  for (int i = 0; i < count; ++i) {
+    for (int a = 0; a < longest; ++a) {
+      for (int j = 0; j < count; ++j) {
+        for (int b = 0; b < longest; ++b) {
+          table.insert(table.end(), {at(i, a), at(j, b)});
+          is_beyond.push_back(a >= length(i) || b >= length(j));
+        }
+      }
+    }
+    for (int j = 0; j < count; ++j) shares.push_back(1.0f / static_cast<float>(length(i) * length(j)));
+  }
+  if (wrong == 1) std::swap(table[0], table[table.size() - 2]);  // a window of pixels that do not lie together
+  if (wrong == 2) shares[0] *= 2;
+  const int x = make.reshape(make.input({1, side, side, channels}), {side, side, 1, channels});
+  const int indices = make.constant(table, {count, longest, count, longest, 2}, DataType::kInt32);
+  const int pixels =
+      make.op("GATHER_ND", "GatherNdOptions", {}, {x, indices}, {count, longest, count, longest, 1, channels});
+  int y = make.transpose(pixels, {4, 5, 0, 1, 2, 3});
+  if (!is_even || wrong == 2) {
+    const int mask = make.constant(is_beyond, {count, longest, count, longest}, DataType::kBool);
+    y = make.op("SELECT_V2", "SelectV2Options", {}, {mask, make.number(0), y},
+                {1, channels, count, longest, count, longest});
+    y = make.reduce("SUM", y, {3, 5}, false);
+    y = make.binary("MUL", y, make.constant(shares, {count, count}, DataType::kFloat32));
+  } else {
+    y = make.reduce("MEAN", y, {3, 5}, false);
+  }
+  return make.finish({y});
+}
+
+TEST(SimplifyPasses, GatheredAveragesArePools) {
+  const ir::Model even = expect_same(gathered_average({0, 2, 4}, {3, 5, 7}, 7, 0), kRounding);
+  EXPECT_EQ(operators_of(even), "AVERAGE_POOL_2D TRANSPOSE");
+  const std::string uneven = operators_of(expect_same(gathered_average({0, 1, 3}, {2, 4, 5}, 5, 0), kRounding));
+  EXPECT_EQ(uneven.find("GATHER_ND"), std::string::npos) << uneven;
+  EXPECT_NE(uneven.find("AVERAGE_POOL_2D"), std::string::npos) << uneven;
+  for (const int wrong : {1, 2}) {
+    const std::string kept = operators_of(expect_same(gathered_average({0, 2, 4}, {3, 5, 7}, 7, wrong), kRounding));
+    EXPECT_NE(kept.find("GATHER_ND"), std::string::npos) << kept;
+  }
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ derivative of the real function backward.
 
 from __future__ import annotations
 
+import contextlib
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -32,10 +34,11 @@ class Affine:
     """How a tensor stores real numbers on the chip: real = scale * (code - zero), codes 0 to 255."""
     scale: Tensor  # float32, no dimensions
     zero: int
+    number: float  # the scale's value on the host: asking a GPU for it would wait for all that it has to do
     observe: Optional[Callable[[Tensor], None]] = None  # told real values before they are cut to the range
 
     def same_as(self, other: "Affine") -> bool:
-        return self.zero == other.zero and bool(self.scale == other.scale)
+        return self.zero == other.zero and self.number == other.number
 
 
 class _Substitute(torch.autograd.Function):
@@ -63,10 +66,10 @@ class _Round(torch.autograd.Function):
 
 
 class _GradientFactor(torch.autograd.Function):
-    """The same number; its gradient is multiplied by a factor."""
+    """The same numbers; the gradient of each is multiplied by its factor."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:  # type: ignore[override]
         ctx.factor = factor
         return x.view_as(x)
 
@@ -104,8 +107,25 @@ def rounded(x: Tensor, low: float, high: float) -> Tensor:
     return _Round.apply(x, low, high)
 
 
-def with_gradient_factor(x: Tensor, factor: float) -> Tensor:
+def with_gradient_factor(x: Tensor, factor: Tensor) -> Tensor:
     return _GradientFactor.apply(x, factor)
+
+
+_fast_sums: ContextVar[bool] = ContextVar("reef_fast_sums", default=False)
+
+
+@contextlib.contextmanager
+def sums_in_float32(wanted: bool) -> Iterator[None]:
+    """Sums in float32 on a GPU, too, within this block: a sum beyond 2^24 may then be off by its last bit, and a code by one."""
+    token = _fast_sums.set(wanted)
+    allowed = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    if wanted:  # TF32 keeps 11 bits of the factors; codes and weights have 9 at most, and products are summed in float32
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        _fast_sums.reset(token)
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
 def exact_sum(function: Callable[..., Tensor], bound: float, *operands: Tensor) -> Tensor:
@@ -115,7 +135,14 @@ def exact_sum(function: Callable[..., Tensor], bound: float, *operands: Tensor) 
     """
     is_exact = (bound < EXACT_FLOAT32 and not operands[0].is_cuda
                 and torch.get_float32_matmul_precision() == "highest")
+    if operands[0].is_cuda and _fast_sums.get():
+        return _whole_sums(function(*operands))
     return function(*operands) if is_exact else _ExactSum.apply(function, *operands)
+
+
+def _whole_sums(total: Tensor) -> Tensor:
+    """Whole numbers again, whatever algorithm has summed; gradients pass."""
+    return _Round.apply(total, INT32_MIN, INT32_MAX)
 
 
 def clamp_limits(out: Affine, activation: str) -> Tuple[Tensor, Tensor]:

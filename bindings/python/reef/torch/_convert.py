@@ -47,11 +47,11 @@ def convert(model: QatModel, output: Path, *, verify: int = 4) -> ConvertResult:
         written = os.path.join(work, "model_int8.tflite")
         model.graph.save(written, model.edits())
         twin = model
-        if not _same_operators(model.graph, ChipGraph(Model.load(written))):
-            # Some rewrites are made only where no value is further off than a step, and scales have changed.
-            twin = from_quantized(written)
+        if not _same_operators(model.graph, ChipGraph(Model.load(written), is_final=True)):
+            # Functions by table are chosen for the scales that the model has in the end.
+            twin = from_quantized(written).to(model.device)
             notes.append("with the trained scales the compiler chooses other operators than in training for some functions; codes "
-                         "may differ by a step from the module's")
+                         "may differ by a step from the module's. reef.torch.from_quantized() gives the exact module")
         if verify > 0:
             _compare(twin, written, work, verify)
         model.graph.save(output, model.edits())
@@ -93,7 +93,7 @@ def _compare(model: QatModel, path: str, folder: str, count: int) -> None:
     inputs = random_codes(model, count)
     was_training = model.training
     model.eval()
-    here = model.codes(*[torch.from_numpy(values) for values in inputs])
+    here = model.codes(*[torch.from_numpy(values).to(model.device) for values in inputs])
     model.train(was_training)
     for mine, device in zip(here, device_codes(compiled, inputs)):
         differing = int((mine.reshape(-1) != device.reshape(-1)).sum())

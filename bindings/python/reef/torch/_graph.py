@@ -95,11 +95,16 @@ class Model:
 
 
 class ChipGraph(Model):
-    """A quantized model after the rewrites of `reef compile`: what must be repeated to get the chip's codes."""
+    """A quantized model after the rewrites of `reef compile`: what must be repeated to get the chip's codes.
 
-    def __init__(self, quantized: Model):
+    `is_final`: no scale will change. Then operators that the compiler joins into one table are one operator here, too.
+    """
+
+    def __init__(self, quantized: Model, is_final: bool = False):
         handle, text = ctypes.c_void_p(), ctypes.c_void_p()
-        _library.check(lib.reef_model_for_training(quantized.handle.value, None, byref(handle), byref(text)))
+        describe = lib.reef_model_as_compiled if is_final else lib.reef_model_for_training
+        _library.check(describe(quantized.handle.value, None, byref(handle), byref(text)))
+        self.is_final = is_final
         super().__init__(_library.Handle(handle, lib.reef_model_free))
         described = json.loads(_library.take_text(text))
         self.rewrites: List[str] = described["rewrites"]
@@ -120,6 +125,8 @@ class ChipGraph(Model):
 
     def save(self, path: Path, edits: Sequence[Edit]) -> None:
         """Writes the graph as a .tflite file with some of its tensors changed."""
+        if self.is_final:
+            raise _library.Error("a module of a finished model cannot be written again; give from_quantized() ranges='learned' to train it")
         raw = (_library.TensorEdit * max(len(edits), 1))()
         kept: List[np.ndarray] = []  # what the structures point to
         for target, edit in zip(raw, edits):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .._library import Error, UnsupportedError
-from ._arithmetic import Affine
+from ._arithmetic import Affine, sums_in_float32
 from ._constants import Constants, FloatSource
 from ._graph import ChipGraph, Edit, Model
 from ._scales import BIASED, Scales
@@ -34,9 +34,9 @@ class QatModel(nn.Module):
     """
 
     def __init__(self, quantized: Model, source: Optional[Model], ranges: str, weight_ranges: str, layout: Layout,
-                 momentum: float, keep_zeros: bool = False):
+                 momentum: float, keep_zeros: bool = False, is_final: bool = False):
         super().__init__()
-        self._graph = ChipGraph(quantized)
+        self._graph = ChipGraph(quantized, is_final)
         _require_twins(self._graph)
         names: Set[str] = {tensor.name for tensor in quantized.tensors}
         self.scales = Scales(self._graph, names, ranges, momentum)
@@ -44,11 +44,17 @@ class QatModel(nn.Module):
                                    keep_zeros)
         self.layout = layout
         self.notes: List[str] = list(self._graph.rewrites)
+        # In training on a GPU, sums in float32 by its matrix units, several times faster; eval() and codes() stay exact.
+        self.fast_sums = False
         self.links: List[Any] = []  # _write_back.Link: where constants came from in the user's module
 
     @property
     def graph(self) -> ChipGraph:
         return self._graph
+
+    @property
+    def device(self) -> torch.device:
+        return self.scales.base.device
 
     def forward(self, *inputs: Tensor) -> Any:
         values, affines = self._run(inputs)
@@ -73,10 +79,11 @@ class QatModel(nn.Module):
         self.constants.begin()
         values = {t: self._coded(inputs[i], i, t) for i, t in enumerate(self._graph.inputs)}
         last = _last_uses(self._graph)
-        for op in self._graph.ops:
-            TWINS[op.type](Call(self._graph, op, values, self.scales, self.constants))
-            for tensor in last[op.index]:
-                values.pop(tensor, None)
+        with sums_in_float32(self.fast_sums and self.training):
+            for op in self._graph.ops:
+                TWINS[op.type](Call(self._graph, op, values, self.scales, self.constants))
+                for tensor in last[op.index]:
+                    values.pop(tensor, None)
         affines = {t: self._affine(t) for t in self._graph.outputs}
         self.scales.end()
         return values, affines

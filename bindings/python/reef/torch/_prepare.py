@@ -159,5 +159,7 @@ def _samples(calibration: Samples, source: Model, layout: Layout) -> np.ndarray:
 
 
 def from_quantized(path: Path, *, ranges: str = "fixed", weight_ranges: str = "fixed") -> QatModel:
-    """The same module for a model that is quantized already (.tflite): its codes in PyTorch, to check or to fine-tune."""
-    return QatModel(Model.load(path), None, ranges, weight_ranges, Layout(), 0.99)
+    """The same module for a model that is quantized already (.tflite): its codes in PyTorch, to check them or, with scales that are not
+    fixed, to train it further."""
+    is_final = ranges == weight_ranges == "fixed"
+    return QatModel(Model.load(path), None, ranges, weight_ranges, Layout(), 0.99, is_final=is_final)

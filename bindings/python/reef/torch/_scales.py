@@ -19,6 +19,7 @@ from typing import Dict, List, Optional, Set
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from .._library import Error
@@ -102,10 +103,13 @@ class Scales(nn.Module):
         self.log_steps = nn.Parameter(torch.zeros(len(names)), requires_grad=mode == "learned")
         fixed = self._fixed(graph, known_names)
         self._is_fixed = [mode == "fixed" or group in fixed for group in names]
-        self._elements = [0] * len(names)
+        elements = [0] * len(names)
         for tensor, group in self.group_of.items():
-            size = math.prod(graph.tensors[tensor].shape)
-            self._elements[self._row[group]] = max(self._elements[self._row[group]], size)
+            elements[self._row[group]] = max(elements[self._row[group]], math.prod(graph.tensors[tensor].shape))
+        # LSQ's factor for gradients of scales; nothing reaches those that are fixed.
+        factors = [0.0 if is_fixed else 1.0 / math.sqrt(255.0 * max(size, 1)) for is_fixed, size in zip(self._is_fixed, elements)]
+        self.register_buffer("_factors", torch.tensor(factors), persistent=False)
+        self.register_buffer("_learns", (self._factors > 0).float(), persistent=False)
         self._now: Dict[int, Affine] = {}
 
     def _fixed(self, graph: ChipGraph, known_names: Set[str]) -> Set[int]:
@@ -119,17 +123,14 @@ class Scales(nn.Module):
 
     def begin(self) -> None:
         """The scales of one forward pass."""
+        scales = self.base.clone()  # which end() changes in place
+        if self.mode == "learned":
+            scales = scales * torch.exp(with_gradient_factor(self.log_steps, self._factors) * self._learns)
+        numbers, zeros, single = scales.tolist(), self.zeros.tolist(), scales.unbind()
         self._now = {}
-        steps, base = torch.exp(self.log_steps), self.base.clone()  # which end() changes in place
         for group, row in self._row.items():
-            scale, observe = base[row], None
-            if not self._is_fixed[row]:
-                if self.mode == "learned":
-                    factor = 1.0 / math.sqrt(255.0 * self._elements[row])
-                    scale = scale * with_gradient_factor(steps[row], factor)
-                elif self.training:
-                    observe = self._observer(row)
-            self._now[group] = Affine(scale, int(self.zeros[row]), observe)
+            is_observed = self.mode == "moving" and self.training and not self._is_fixed[row]
+            self._now[group] = Affine(single[row], zeros[row], numbers[row], self._observer(row) if is_observed else None)
 
     def end(self) -> None:
         """Takes moving averages over; the next forward pass has the new scales."""
@@ -154,7 +155,15 @@ class Scales(nn.Module):
 
     @torch.no_grad()
     def _follow(self) -> None:
-        for row, (low, high) in self._pending.items():
+        if not self._pending:
+            return
+        rows = sorted(self._pending)
+        # Processes that share a batch share its range: the smallest and the largest value of all of them.
+        ends = torch.stack([torch.stack([-self._pending[row][0] for row in rows]), torch.stack([self._pending[row][1] for row in rows])])
+        self._pending.clear()
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            dist.all_reduce(ends, op=dist.ReduceOp.MAX)
+        for row, low, high in zip(rows, (-ends[0]).tolist(), ends[1].tolist()):
             if math.isnan(float(self.lows[row])):  # begins at what was calibrated
                 self.lows[row] = -self.zeros[row] * self.base[row]
                 self.highs[row] = (255 - self.zeros[row]) * self.base[row]
@@ -165,4 +174,3 @@ class Scales(nn.Module):
                 scale = np.float32(span / 255)
                 self.base[row] = float(scale)
                 self.zeros[row] = int(min(max(round(-float(self.lows[row]) / float(scale)), 0), 255))
-        self._pending.clear()

@@ -14,6 +14,7 @@ except ImportError as _error:
 
 from ._classifier import train_classifier
 from ._detector import train_detector
+from ._ray import train_with_ray
 from ._session import TrainRequest
 
-__all__ = ["TrainRequest", "train_classifier", "train_detector"]
+__all__ = ["TrainRequest", "train_classifier", "train_detector", "train_with_ray"]

@@ -24,6 +24,7 @@ def _parser() -> argparse.ArgumentParser:
     classifier.set_defaults(size=96, epochs=30)
     detector = kinds.add_parser("detector", help="from pictures with boxes, in COCO's, YOLO's or Pascal VOC's form")
     _add_common(detector)
+    detector.add_argument("--head", default="yolo", help="yolo or ssd")
     detector.set_defaults(size=128, epochs=60)
     return parser
 
@@ -43,7 +44,9 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--no-mirror", dest="mirror", action="store_false", help="mirrored pictures are other pictures")
     command.add_argument("--resume", action="store_true", help="go on with a run that did not end")
-    command.add_argument("--checkpoint", help="weights to begin with: finished_float.pt of another run")
+    command.add_argument("--checkpoint", help="weights to begin with: finished_float.pt of another run, or shipped")
+    command.add_argument("--precision", default="auto", help="of the float network: auto, full, mixed or double")
+    command.add_argument("--ray-workers", type=int, default=0, help="train by so many workers of Ray Train; 0: in this process")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
@@ -68,9 +71,13 @@ def main(arguments: Optional[List[str]] = None) -> int:
     from .._library import Error
     from . import TrainRequest, train_classifier, train_detector
     from ._loop import world
-    values: Any = {name: value for name, value in vars(given).items() if name not in ("kind", "json")}
+    values: Any = {name: value for name, value in vars(given).items() if name not in ("kind", "json", "ray_workers")}
     try:
-        report = {"classifier": train_classifier, "detector": train_detector}[given.kind](TrainRequest(**values))
+        if given.ray_workers > 0:
+            from ._ray import train_with_ray
+            report = train_with_ray(given.kind, TrainRequest(**values), given.ray_workers)
+        else:
+            report = {"classifier": train_classifier, "detector": train_detector}[given.kind](TrainRequest(**values))
     except Error as error:
         return _fail(str(error), given.json)
     except KeyboardInterrupt:

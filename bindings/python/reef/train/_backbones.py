@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Dict, Iterable, List, Tuple
 
 import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional
 from torch import Tensor, nn
+
+from .._library import Error
 
 # Expansion, channels, blocks, stride, kernel.
 Stages = List[Tuple[int, int, int, int, int]]
@@ -19,25 +22,43 @@ BACKBONES: Dict[str, Stages] = {
 }
 
 
+_SHIPPED = pathlib.Path(__file__).with_name("weights")
+
+
+def shipped_weights(kind: str, width: float) -> str:
+    """File of the package with a trained backbone (tools/train_backbones.py made it)."""
+    path = _SHIPPED / f"{kind}_{width}.pt"
+    if not path.is_file():
+        there = sorted(file.stem.rsplit("_", 1) for file in _SHIPPED.glob("*.pt"))
+        raise Error(f"no {kind} of width {width} is shipped; there are " + (", ".join(f"{k} of width {w}" for k, w in there) or "none"))
+    return str(path)
+
+
 class GlobalBatchNorm(nn.BatchNorm2d):
     """Batch norm over the batches of all processes, so that a global batch gives the same numbers however it is cut."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not (self.training and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
             return super().forward(x)
-        count = torch.tensor([x.numel() / x.shape[1]], dtype=x.dtype, device=x.device)
-        sums = torch.cat([x.sum((0, 2, 3)), (x * x).sum((0, 2, 3)), count])
-        sums = torch.distributed.nn.functional.all_reduce(sums)
-        mean, square, total = sums[:x.shape[1]] / sums[-1], sums[x.shape[1]:-1] / sums[-1], float(sums[-1].detach())
-        variance = (square - mean * mean).clamp(min=0)
+        shape, count = (1, -1, 1, 1), torch.tensor([x.numel() / x.shape[1]], dtype=x.dtype, device=x.device)
+        sums = _over_processes(torch.cat([x.sum((0, 2, 3)), count]))
+        total = sums[-1].detach()
+        mean = sums[:-1] / total
+        # The mean of squares less the square of the mean would lose most digits where channels are far from zero.
+        distance = x - mean.reshape(shape)
+        variance = _over_processes((distance * distance).sum((0, 2, 3))) / total
         with torch.no_grad():
             self.num_batches_tracked += 1
             share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
             self.running_mean += share * (mean - self.running_mean)
             self.running_var += share * (variance * total / (total - 1) - self.running_var)
-        shape = (1, -1, 1, 1)
-        scaled = (x - mean.reshape(shape)) * torch.rsqrt(variance + self.eps).reshape(shape)
+        scaled = distance * torch.rsqrt(variance + self.eps).reshape(shape)
         return scaled * self.weight.reshape(shape) + self.bias.reshape(shape)
+
+
+def _over_processes(sums: Tensor) -> Tensor:
+    """The sum over all processes; gradients of all of them come back."""
+    return torch.distributed.nn.functional.all_reduce(sums)
 
 
 @torch.no_grad()

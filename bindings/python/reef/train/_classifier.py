@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ._backbones import Classifier
 from ._loop import Tell, print_on_first, world
-from ._pictures import load, normalized, read_classes, split, varied
+from ._pictures import load, read_classes, split, varied
 from ._session import Session, Task, TrainRequest
 
 
@@ -33,7 +33,8 @@ class ClassifierTask(Task):
     def loss(self, model: nn.Module, own: Tensor, generator: torch.Generator, batch: Tensor) -> Tensor:
         rank, size = world()
         pixels = varied(self.pixels[batch], generator, self.request.mirror)[rank::size]
-        return F.cross_entropy(model(normalized(pixels)), self.labels[own], label_smoothing=0.05)
+        outputs = model(self.inputs(model, pixels))
+        return F.cross_entropy(outputs, self.labels[own].to(outputs.device), label_smoothing=0.05)
 
     def figure(self, outputs: Tensor, first: int) -> float:
         return float((outputs.argmax(1) == self.test_labels[:first]).float().mean())

@@ -22,11 +22,15 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .._library import Error
+from ..torch import parameter_groups
 
 # (model, picture numbers of this process, generator for the whole batch, numbers of the whole batch) -> mean loss.
 StepLoss = Callable[[nn.Module, Tensor, torch.Generator, Tensor], Tensor]
 Score = Callable[[nn.Module], float]  # larger is better
 Tell = Callable[[str], None]
+
+# "full" is float32, "mixed" computes most of the float network in bfloat16, which GPUs do faster, "double" is float64.
+PRECISIONS = ("auto", "full", "mixed", "double")
 
 
 @dataclass
@@ -39,6 +43,7 @@ class Settings:
     patience: int = 0        # epochs without a better score after which it ends; 0: never
     weight_decay: float = 1e-4
     warm_up: float = 0.1     # share of all steps
+    precision: str = "full"  # of PRECISIONS
 
 
 @dataclass
@@ -55,9 +60,21 @@ def world() -> Tuple[int, int]:
     return 0, 1
 
 
+def is_restarted() -> bool:
+    """torchrun has started this process again, because one of them ended (--max-restarts)."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def device() -> torch.device:
+    """The GPU of this process, or the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+
+
 @contextlib.contextmanager
 def processes() -> Iterator[Tuple[int, int]]:
-    """Joins the other processes of `torchrun`; alone where there are none."""
+    """Joins the other processes of `torchrun`; alone where there are none. Ray's workers have joined already."""
     if int(os.environ.get("WORLD_SIZE", "1")) <= 1 or dist.is_initialized():
         yield world()
         return
@@ -85,7 +102,7 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise Error(f"{path} is no checkpoint of this program ({type(error).__name__}); remove it, or begin without --resume") from error
+        raise Error(f"{path} is no checkpoint of this program ({type(error).__name__})") from error
 
 
 class Phase:
@@ -98,8 +115,11 @@ class Phase:
         self.history, self.epoch, self.best, self.best_state = History(), 0, -math.inf, None
         # Adam divides gradients by their size. Those that are nothing but rounding would become whole steps, which differ with the
         # number of processes; a larger epsilon than the usual 1e-8 leaves them small.
-        self.optimizer = torch.optim.AdamW(_groups(model, settings), lr=settings.rate, eps=1e-6)
+        self.optimizer = torch.optim.AdamW(parameter_groups(model, settings.weight_decay), lr=settings.rate, eps=1e-6)
         self.before_score: Optional[Callable[[nn.Module], None]] = None
+        self.after_epoch: Optional[Callable[["Phase"], None]] = None
+        if min(settings.batch, count) < world()[1]:
+            raise Error(f"{world()[1]} processes cannot share batches of {min(settings.batch, count)} pictures; each needs one at least")
         self.seconds = 0.0
         self._wrapped: Optional[nn.Module] = None
 
@@ -160,7 +180,9 @@ class Phase:
             self._save()
             left = self.seconds / self.epoch * (self.settings.epochs - self.epoch)
             self.tell(f"{self.name}: epoch {self.epoch} of {self.settings.epochs}, loss {self.history.losses[-1]:.4f}, score {score:.4f}, "
-                      f"{left:.0f} s left (estimated)")
+                      f"{duration(left)} left (estimated)")
+            if self.after_epoch is not None:
+                self.after_epoch(self)
         if self.best_state is not None:
             self.model.load_state_dict(self.best_state)
         self.model.eval()
@@ -184,7 +206,11 @@ class Phase:
             for group in self.optimizer.param_groups:
                 group["lr"] = self.settings.rate * group["factor"] * self._rate(self.epoch * self.steps + step)
             self.optimizer.zero_grad(set_to_none=True)
-            loss = self.loss(self._shared, chosen[rank::size], generator, chosen)
+            own = chosen[rank::size]
+            with self._cast():
+                loss = self.loss(self._shared, own, generator, chosen)
+            # The processes' gradients are averaged. Where one has fewer pictures than another, its mean counts for less.
+            loss = loss * (len(own) * size / len(chosen))
             loss.backward()
             torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.grad is not None], 5.0)
             self.optimizer.step()
@@ -192,6 +218,10 @@ class Phase:
         if not math.isfinite(total):
             raise Error(f"the loss is no number any more in epoch {self.epoch + 1}; try a smaller --rate than {self.settings.rate}")
         return total / self.steps
+
+    def _cast(self) -> contextlib.AbstractContextManager:
+        place = next(self.model.parameters()).device.type
+        return torch.autocast(place, torch.bfloat16, enabled=self.settings.precision == "mixed")
 
     @property
     def _shared(self) -> nn.Module:
@@ -209,16 +239,11 @@ class Phase:
         return float(loss) / size
 
 
-def _groups(model: nn.Module, settings: Settings) -> List[Dict[str, Any]]:
-    """Scales and numbers without dimensions do not decay; scales learn slower."""
-    decayed, plain, scales = [], [], []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            is_scale = name.endswith("log_steps") or ".steps." in name
-            (scales if is_scale else decayed if parameter.dim() > 1 else plain).append(parameter)
-    groups = [{"params": decayed, "weight_decay": settings.weight_decay, "factor": 1.0},
-              {"params": plain, "weight_decay": 0.0, "factor": 1.0}, {"params": scales, "weight_decay": 0.0, "factor": 0.1}]
-    return [group for group in groups if group["params"]]
+def duration(seconds: float) -> str:
+    """Seconds as a person says them."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def print_on_first(text: str) -> None:

@@ -11,10 +11,10 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .._library import Error
+from ..data import vary
 from ..image import load_image
 
 Path = Union[str, "os.PathLike[str]"]
@@ -107,15 +107,10 @@ PREPROCESS = "mean=127.5,std=127.5"
 
 
 def varied(pixels: Tensor, generator: torch.Generator, mirror: bool = True) -> Tensor:
-    """Mirrored, moved by up to an eighth, brighter or darker, each at random. Numbers are drawn for every picture of the batch, so
-    that a batch cut over several processes is varied as one."""
-    count, _, height, width = pixels.shape
-    flips = torch.rand(count, generator=generator) < 0.5
-    reach = max(height // 8, 1)
-    shifts = torch.randint(0, 2 * reach + 1, (count, 2), generator=generator)
-    gains = 1 + 0.4 * (torch.rand(count, 1, 1, 1, generator=generator) - 0.5)
-    offsets = 40 * (torch.rand(count, 1, 1, 1, generator=generator) - 0.5)
-    padded = F.pad(pixels.to(torch.float32), (reach,) * 4, mode="replicate")
-    rows = [padded[i, :, y:y + height, x:x + width] for i, (y, x) in enumerate(shifts.tolist())]
-    result = torch.stack([row.flip(-1) if mirror and flip else row for row, flip in zip(rows, flips.tolist())])
-    return ((result - 127.5) * gains + 127.5 + offsets).clamp(0, 255)
+    """Mirrored, moved by up to an eighth, brighter or darker, each at random, by the data pipeline's augmentation. One number is
+    drawn, from which the variation of every picture of the batch follows, so that a batch cut over several processes is varied as one."""
+    seed = int(torch.randint(0, 1 << 62, (1,), generator=generator))
+    channels_last = pixels.permute(0, 2, 3, 1).cpu().numpy()
+    result, _ = vary(channels_last, range(len(pixels)), seed=seed, flip=0.5 if mirror else 0.0, shift=0.125, brightness=20 / 255,
+                     contrast=0.2)
+    return torch.from_numpy(result).permute(0, 3, 1, 2).to(pixels.device, torch.float32)

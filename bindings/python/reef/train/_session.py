@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 import torch
@@ -15,12 +15,14 @@ from torch import Tensor, nn
 from .. import compiler
 from .._library import Error
 from ..torch import QatModel, convert, device_codes, prepare_qat
-from ._backbones import BACKBONES, settle_statistics
-from ._loop import Phase, Settings, Tell, load_checkpoint, processes, save_whole, world
+from ._backbones import BACKBONES, settle_statistics, shipped_weights
+from ._loop import PRECISIONS, Phase, Settings, Tell, device, is_restarted, load_checkpoint, processes, save_whole, world
 from ._pictures import PREPROCESS, normalized
 from ._report import curve_svg, write_json, write_whole
 
 _SETTLING = 512  # pictures that statistics of batch norms are taken from
+SHIPPED = "shipped"
+HEADS = ("yolo", "ssd")
 CHIP_PHASE = "training in the chip's arithmetic"
 _SCALE_TIE = 1e-4  # as in src/data/values.cpp
 
@@ -42,7 +44,9 @@ class TrainRequest:
     seed: int = 0
     mirror: bool = True
     resume: bool = False
-    checkpoint: Optional[str] = None  # weights to begin with
+    checkpoint: Optional[str] = None  # weights to begin with; "shipped": those of the package
+    head: str = "yolo"                # of detectors
+    precision: str = "auto"           # of the float network; "auto": mixed on a GPU
     device_pictures: int = 50         # run on the virtual chip in the end
 
     def check(self) -> None:
@@ -51,6 +55,14 @@ class TrainRequest:
             raise Error(f"--size {self.size}: pictures are squares of 16 to 512 pixels a side, a multiple of 16")
         if self.backbone not in BACKBONES:
             raise Error(f"there is no backbone '{self.backbone}'; there are {', '.join(BACKBONES)}")
+        if self.precision not in PRECISIONS:
+            raise Error(f"there is no precision '{self.precision}'; there are {', '.join(PRECISIONS)}")
+        if self.head not in HEADS:
+            raise Error(f"there is no head '{self.head}'; there are {', '.join(HEADS)}")
+        if self.checkpoint is not None and self.checkpoint != SHIPPED and not os.path.isfile(self.checkpoint):
+            raise Error(f"there is no file {self.checkpoint}; --checkpoint names finished_float.pt of another run, or '{SHIPPED}'")
+        if self.checkpoint == SHIPPED:
+            shipped_weights(self.backbone, self.width)
         if not 0 < self.held_back < 1:
             raise Error(f"--held-back {self.held_back}: a share between 0 and 1")
         if self.epochs < 1 or self.qat_epochs < 0 or self.batch < 2:
@@ -60,8 +72,11 @@ class TrainRequest:
         if os.path.exists(self.output) and not os.path.isdir(self.output):
             raise Error(f"{self.output} is a file; -o names a folder for the results")
         unfinished = os.path.join(self.output, "checkpoint.pt")
-        if os.path.exists(unfinished) and not self.resume:
+        if os.path.exists(unfinished) and not self.resume and not is_restarted():
             raise Error(f"{unfinished} is left from a run that did not end: --resume goes on with it; remove it to begin anew")
+
+
+AfterEpoch = Callable[[Phase], None]
 
 
 class Task:
@@ -83,78 +98,103 @@ class Task:
         """The score of the outputs of the first test pictures, so many."""
         raise NotImplementedError
 
+    @staticmethod
+    def inputs(model: nn.Module, pixels: Tensor) -> Tensor:
+        """Pixels as the model takes them, where it is."""
+        first = next(model.parameters())
+        return normalized(pixels).to(first.device, first.dtype)
+
     @torch.no_grad()
     def score(self, model: nn.Module) -> float:
-        outputs = torch.cat([model(normalized(part)) for part in self.test_pixels.split(64)])
+        outputs = torch.cat([model(self.inputs(model, part)).float().cpu() for part in self.test_pixels.split(64)])
         return self.figure(outputs, len(self.test_pixels))
 
 
 class Session:
     """One run of `reef train`."""
 
-    def __init__(self, request: TrainRequest, task: Task, tell: Tell):
-        self.request, self.task, self.tell = request, task, tell
+    def __init__(self, request: TrainRequest, task: Task, tell: Tell, after_epoch: Optional[AfterEpoch] = None):
+        self.request, self.task, self.tell, self.after_epoch = request, task, tell, after_epoch
+        self.resumes = request.resume or is_restarted()
 
     def place(self, name: str) -> str:
         return os.path.join(self.request.output, name)
 
     def run(self) -> Dict[str, Any]:
-        os.makedirs(self.request.output, exist_ok=True)
         with processes():
-            model, trained = self._train()
+            model = self._begin()
+            os.makedirs(self.request.output, exist_ok=True)
+            trained = self._train(model)
             return self._quantize(model, trained)
+
+    @property
+    def _precision(self) -> str:
+        if self.request.precision != "auto":
+            return self.request.precision
+        return "mixed" if torch.cuda.is_available() else "full"
 
     def _begin(self) -> nn.Module:
         torch.manual_seed(self.request.seed)
         model = self.task.network()
-        if self.request.checkpoint is None:
-            return model
-        state, own = load_checkpoint(self.request.checkpoint).get("model", {}), model.state_dict()
+        if self.request.checkpoint is not None:
+            self._take_over(model, self.request.checkpoint)
+        model = model.to(device())
+        return model.double() if self._precision == "double" else model
+
+    def _take_over(self, model: nn.Module, checkpoint: str) -> None:
+        """Weights of another network, wherever name and size are the same."""
+        path = shipped_weights(self.request.backbone, self.request.width) if checkpoint == SHIPPED else checkpoint
+        state, own = load_checkpoint(path).get("model", {}), model.state_dict()
         fitting = {name: value for name, value in state.items() if name in own and own[name].shape == value.shape}
         if not any(name.startswith("backbone.") for name in fitting):
-            raise Error(f"{self.request.checkpoint} has no weights of a {self.request.backbone} of width {self.request.width}")
+            raise Error(f"{path} has no weights of a {self.request.backbone} of width {self.request.width}")
         model.load_state_dict({**own, **fitting})
-        return model
+        self.tell(f"begins with {len(fitting)} of {len(own)} tensors of {path}")
 
     def _phase(self, name: str, model: nn.Module, settings: Settings) -> Phase:
-        return Phase(name, model, len(self.task.pixels), settings, self.task.loss, self.task.score,
-                     self.place("checkpoint.pt"), self.tell)
+        phase = Phase(name, model, len(self.task.pixels), settings, self.task.loss, self.task.score,
+                      self.place("checkpoint.pt"), self.tell)
+        phase.after_epoch = self.after_epoch
+        return phase
 
-    def _train(self):
-        request, model, state = self.request, self._begin(), self.place("float.pt")
-        phase = self._phase("training", model, Settings(request.epochs, request.batch, request.rate, request.seed, request.patience))
+    def _train(self, model: nn.Module) -> Phase:
+        request, state = self.request, self.place("float.pt")
+        phase = self._phase("training", model, Settings(request.epochs, request.batch, request.rate, request.seed, request.patience,
+                                                        precision=self._precision))
         phase.before_score = self._settle
-        if request.resume and os.path.exists(state):
+        if self.resumes and os.path.exists(state):
             kept = load_checkpoint(state)
             model.load_state_dict(kept["model"])
             phase.history.losses, phase.history.scores = kept["losses"], kept["scores"]
-            return model.eval(), phase
-        if request.resume and phase.resume():
+            model.eval()
+            return phase
+        if self.resumes and phase.resume():
             self.tell(f"training: goes on after epoch {phase.epoch}")
         phase.run()
         if world()[0] == 0:
             save_whole(state, {"model": model.state_dict(), "losses": phase.history.losses, "scores": phase.history.scores})
-        return model, phase
+        return phase
 
     def _settle(self, model: nn.Module) -> None:
         """Batch norms, over pictures as they are, not varied."""
-        settle_statistics(model, (normalized(part) for part in self.task.pixels[:_SETTLING].split(self.request.batch)))
+        settle_statistics(model, (self.task.inputs(model, part) for part in self.task.pixels[:_SETTLING].split(self.request.batch)))
 
     def _quantize(self, model: nn.Module, trained: Phase) -> Dict[str, Any]:
         request, task = self.request, self.task
         self.tell("quantizing ...")
         example = torch.zeros(1, 3, request.size, request.size)
-        qat = prepare_qat(model, example, normalized(task.pixels[:200]))
+        score_float = task.score(model.eval())
+        qat = prepare_qat(model.float().cpu(), example, normalized(task.pixels[:200])).to(device())
         before = task.score(qat.eval())
         tuning = self._phase(CHIP_PHASE, qat, Settings(request.qat_epochs, request.batch, request.rate * 0.1, request.seed + 1))
         tuning.best = before
         tuning.best_state = {name: value.detach().clone() for name, value in qat.state_dict().items()}
-        if request.resume and tuning.resume():
+        if self.resumes and tuning.resume():
             self.tell(f"{CHIP_PHASE}: goes on after epoch {tuning.epoch}")
         tuning.run()
         report: Dict[str, Any] = {
             "metric": task.metric, "classes": task.class_names, "pictures": len(task.pixels),
-            "test_pictures": len(task.test_pixels), "score_float": task.score(model.eval()), "score_post_training": before,
+            "test_pictures": len(task.test_pixels), "score_float": score_float, "score_post_training": before,
             "score": task.score(qat.eval()), "losses": trained.history.losses, "scores": trained.history.scores,
             "qat_losses": tuning.history.losses, "qat_scores": tuning.history.scores, "preprocess": PREPROCESS,
             "size": request.size}
@@ -186,7 +226,7 @@ class Session:
         real = pictures.permute(0, 2, 3, 1).double().numpy()
         codes = np.floor(real / float(info.scales[0]) + 0.5 + _SCALE_TIE) + int(info.zero_points[0])
         there = device_codes(compiled, [codes.clip(limits.min, limits.max).astype(info.dtype)])
-        here = qat.codes(pictures)
+        here = qat.codes(pictures.to(qat.device))
         differing = sum(int((a.reshape(-1) != b.reshape(-1)).sum()) for a, b in zip(here, there))
         out = qat.graph.tensors[qat.graph.outputs[0]]
         scale, zero = qat.quantization_of(out.index)

@@ -103,7 +103,7 @@ class Call:
 
     def function_codes(self, source: Affine, out: Affine) -> Tensor:
         """The chip's table of this operator: output codes by input code."""
-        codes = self._graph.function_codes(self.op.index, float(source.scale), source.zero, float(out.scale), out.zero)
+        codes = self._graph.function_codes(self.op.index, source.number, source.zero, out.number, out.zero)
         return torch.from_numpy(codes).to(device=source.scale.device, dtype=torch.float32)
 
     def _affine(self, tensor: int) -> Affine:

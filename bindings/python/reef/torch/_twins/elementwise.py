@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 import torch
 from torch import Tensor
 
-from .._arithmetic import (Affine, add_unit, add_weights, clamp_limits, finished, requantized, rescaled, rounded)
+from .._arithmetic import add_unit, add_weights, clamp_limits, finished, requantized, rescaled, rounded
 from .call import Call
 from .tables import by_table, is_table_function
-
-_WIDE = 32767.0  # of a difference in 16 bits (SQUARED_DIFFERENCE)
 
 
 def spread(call: Call, i: int) -> Tensor:
@@ -40,7 +36,7 @@ def _add_tensors(call: Call, sign: float) -> None:
     a, b, out = call.affine(0), call.affine(1), call.output_affine()
     ua, ub = spread(call, 0), spread(call, 1)
     with torch.no_grad():
-        weight_a, weight_b, denominator = add_weights(float(a.scale), float(b.scale))
+        weight_a, weight_b, denominator = add_weights(a.number, b.number)
         multiplier = (1.0 / out.scale) * add_unit(a, b, denominator)
         total = float(weight_a) * ua + float(sign * weight_b) * ub
         low, high = clamp_limits(out, call.activation)
@@ -118,27 +114,14 @@ def minimum(call: Call) -> None:
     _extreme(call, False)
 
 
-def _difference_numbers(a: Affine, b: Affine, out: Affine) -> Tuple[float, float, Tensor, Tensor]:
-    """Weights of the operands, multipliers of the difference and of its square (chip_squared_difference)."""
-    weight_a, weight_b, denominator = add_weights(float(a.scale), float(b.scale))
-    above = weight_a * (255 - a.zero) + weight_b * b.zero
-    below = weight_a * a.zero + weight_b * (255 - b.zero)
-    most = torch.tensor(float(max(above, below)), device=out.scale.device)
-    wide = torch.tensor(_WIDE, device=out.scale.device)
-    difference = torch.where(most > wide, wide / most, torch.ones_like(most))
-    unit = ((1.0 / torch.ones_like(most)) * add_unit(a, b, denominator)) / difference
-    return float(weight_a), float(weight_b), difference, (1.0 / out.scale) * (unit * unit)
-
-
 def squared_difference(call: Call) -> None:
+    """The difference as float32, which is not rounded, and its square by a table of one polynomial (chip_square)."""
     a, b, out = call.affine(0), call.affine(1), call.output_affine()
     ua, ub = spread(call, 0), spread(call, 1)
     with torch.no_grad():
-        weight_a, weight_b, difference, square = _difference_numbers(a, b, out)
-        wide = torch.round(((weight_a * ua - weight_b * ub) * difference).clamp(-_WIDE, _WIDE)).double()
-        low, high = clamp_limits(out, "NONE")
-        total = (wide * wide).clamp(max=2.0**31 - 1).to(torch.float32)
-        exact = rounded(torch.clamp(total * square, low, high), -out.zero, 255 - out.zero)
+        weight_a, weight_b, denominator = add_weights(a.number, b.number)
+        difference = (float(weight_a) * ua - float(weight_b) * ub) * add_unit(a, b, denominator)
+        exact = rounded(((1.0 / out.scale) * difference) * difference, -out.zero, 255 - out.zero)
     real = ua * a.scale - ub * b.scale
     call.set(_filled(call, finished(exact, real * real, out)))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Tuple
 
 import torch
@@ -40,6 +41,8 @@ def layer_multiplier(source: Affine, weight_scales: Tensor, out: Affine) -> Tens
 
 
 def _bound(weights: Tensor, bias: Tensor, channel: int) -> float:
+    if weights.is_cuda:  # exact_sum() takes float64 there, whatever the bound is
+        return math.inf
     with torch.no_grad():
         others = [d for d in range(weights.dim()) if d != channel]
         return float((weights.abs().sum(others).double() * _CODES + bias.abs()).max())

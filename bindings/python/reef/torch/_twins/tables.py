@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Callable, Dict, Tuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,8 +17,18 @@ from .._arithmetic import chip_round, clamp_limits, finished, reciprocal_root, r
 from .call import Call
 
 _SILU, _NUMERATOR = "reef_silu_operand", "reef_numerator"  # set by the rewrite `one-pass`, never in files
+_MARK = "reef_by_table"  # set by the rewrite `by-table`, never in files
 _EXP_ONE, _ROOT_ONE = 65535.0, 46340.0  # units of SOFTMAX's tables
 _ROOT_SPLIT, _COARSE, _FINE = 4096.0, 65535.0, 64.0 * 65535.0  # L2_NORMALIZATION
+
+
+# Derivatives come from these; the codes from the library. A rewrite marks those that the chip computes by a table (_MARK).
+_FUNCTIONS: Dict[str, Callable[[Tensor], Tensor]] = {
+    "LOGISTIC": torch.sigmoid, "TANH": torch.tanh, "RSQRT": lambda x: torch.rsqrt(x.clamp(min=1e-9)), "HARD_SWISH": F.hardswish,
+    "ELU": F.elu, "EXP": torch.exp, "LOG": lambda x: torch.log(x.clamp(min=1e-9)), "SQRT": lambda x: torch.sqrt(x.clamp(min=1e-9)),
+    "ABS": torch.abs, "RELU_0_TO_1": lambda x: x.clamp(0.0, 1.0)}
+_JOINED = "ReefFunction"  # several operators that the compiler computes by one table; only in models whose scales stay
+_UNMARKED = frozenset(("LOGISTIC", "TANH", "RSQRT", "GELU", "DIV", "MUL", _JOINED))  # Google's tables, and Reef's that need no mark
 
 
 def is_table_function(call: Call) -> bool:
@@ -34,13 +45,19 @@ def _real_function(call: Call) -> Callable[[Tensor], Tensor]:
     if call.op.type == "GELU":
         form = "tanh" if call.attribute("approximate", False) else "none"
         return lambda x: F.gelu(x, approximate=form)
-    return {"LOGISTIC": torch.sigmoid, "TANH": torch.tanh, "RSQRT": lambda x: torch.rsqrt(x.clamp(min=1e-9))}[call.op.type]
+    if call.op.type == _JOINED:  # only in modules that are not trained
+        return torch.zeros_like
+    if call.op.type == "LEAKY_RELU":
+        return lambda x: F.leaky_relu(x, float(call.attribute("alpha")))
+    return _FUNCTIONS[call.op.type]
 
 
 def by_table(call: Call) -> None:
     operand = 1 if call.attribute(_SILU, -1) == 1 or call.op.type == "DIV" else 0
     if call.op.type == "DIV" and not is_table_function(call):
         raise call.unsupported("a quotient of two tensors")
+    if call.op.type not in _UNMARKED and not call.attribute(_MARK, False):
+        raise call.unsupported("this operator where the chip has no table for its scales")
     source, out, u = call.affine(operand), call.output_affine(), call.value(operand)
     with torch.no_grad():
         codes = call.function_codes(source, out)
@@ -63,7 +80,7 @@ def softmax(call: Call) -> None:
     source, out, u = call.affine(0), call.output_affine(), call.value(0)
     beta = float(call.attribute("beta", 1.0))
     with torch.no_grad():
-        scale = source.scale * torch.tensor(beta, dtype=torch.float32, device=u.device)
+        scale = np.float32(source.number) * np.float32(beta)
         table = torch.from_numpy(_graph.exponentials(float(scale))).to(device=u.device, dtype=torch.float64)
         numerators = table[(u.amax(-1, keepdim=True) - u).long()]
         one = torch.tensor(1.0, device=u.device) / _EXP_ONE
@@ -93,5 +110,5 @@ def l2_normalization(call: Call) -> None:
 
 
 TWINS: Dict[str, Callable[[Call], None]] = {
-    **{name: by_table for name in ("LOGISTIC", "TANH", "RSQRT", "GELU", "DIV")},
+    **{name: by_table for name in (*_FUNCTIONS, _JOINED, "GELU", "DIV", "LEAKY_RELU")},
     "SOFTMAX": softmax, "L2_NORMALIZATION": l2_normalization}

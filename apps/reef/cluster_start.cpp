@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster_start.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "console.h"
+#include "python_package.h"
+#include "usage.h"
+
+namespace reef::app {
+namespace {
+
+// Says what is missing before Reef's package is imported, which needs NumPy itself.
+constexpr char kStart[] = R"python(
+import importlib.util, json, runpy, sys
+if importlib.util.find_spec('numpy') is None:
+    text = (f"--cluster needs NumPy, but {sys.executable} does not have it. Install it (python3 -m venv tools && tools/bin/pip install "
+            "numpy ray), then: REEF_PYTHON=tools/bin/python reef ...")
+    if '--json' in sys.argv:
+        print(json.dumps({'schema_version': 1, 'error': {'kind': 'unsupported', 'message': text, 'exit_code': 1}}, indent=2))
+    sys.exit(f'reef: {text}')
+sys.argv[0] = 'reef.cluster'
+runpy.run_module('reef.cluster', run_name='__main__', alter_sys=True)
+)python";
+
+constexpr std::string_view kOption = "--cluster";
+
+std::vector<std::string> words_of_this_process() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\0', begin), all.size());
+    words.push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+}  // namespace
+
+void add_cluster_option(Command& command, std::string& address) {
+  command
+      .add_option("--cluster", address,
+                  "Spread the work over processes: local (as many as there are cores) or local:N on this machine; ray "
+                  "starts Ray here, ray://HOST:PORT and HOST:PORT use a cluster (docs/cluster.md)")
+      .option_text("ADDRESS");
+}
+
+Status become_cluster(const std::string& command, const std::string& address) {
+  REEF_ASSIGN_OR_RETURN(const PythonPackage package, find_python_package());
+  const char* const python = std::getenv("REEF_PYTHON");
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::vector<std::string> words = {
+      python != nullptr && *python != 0 ? python : "python3", "-c", kStart, command, address, self.string()};
+  const std::vector<std::string> given = words_of_this_process();
+  for (std::size_t i = 2; i < given.size(); ++i) {  // behind the program and the command
+    if (given[i] == kOption) {
+      ++i;
+    } else if (!given[i].starts_with(std::string(kOption) + "=")) {
+      words.push_back(given[i]);
+    }
+  }
+  put_in_front("PYTHONPATH", package.folder.string());
+  ::setenv("REEF_LIBRARY", package.library.string().c_str(), 1);
+  return become(words);
+}
+
+}  // namespace reef::app

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where jobs run. Two schedulers with one interface: Ray, and threads that start processes on this machine."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import socket
+import tempfile
+from dataclasses import replace
+from typing import Any, Iterator, List, Optional, Sequence
+
+from . import _work
+from ._work import Blob, Job, Outcome
+
+CONNECT_SECONDS = 10
+START_SECONDS = 300  # Ray gives up after a minute, which is little on a machine with much to do
+TRIES = 4  # a job whose worker dies so often is at fault itself
+
+
+class ClusterError(RuntimeError):
+    """What the user can do something about: no cluster, no Ray, a worker without Reef, a job that failed."""
+
+
+class Scheduler:
+    """put() makes files known to all workers, run() does jobs and gives what they made, as they end."""
+
+    workers: int
+
+    def put(self, blob: Blob) -> Any:
+        raise NotImplementedError
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """The outcome of every job, once each, in the order in which they end. A job whose worker dies is done again."""
+        tries, pending = [0] * len(jobs), {}
+        for index, job in enumerate(jobs):
+            pending[self._start(job)] = index
+        try:
+            while pending:
+                for handle in self._wait(list(pending)):
+                    index = pending.pop(handle)
+                    outcome, why = self._finish(handle)
+                    if outcome is not None and outcome.code == _work.NO_REEF:
+                        raise ClusterError(outcome.errors)
+                    if outcome is None or outcome.code < 0:
+                        tries[index] += 1
+                        if tries[index] >= TRIES:
+                            raise ClusterError(f"the worker of `reef {' '.join(jobs[index].words)}` died {TRIES} times: "
+                                               f"{why or f'signal {-outcome.code}'}")
+                        pending[self._start(jobs[index])] = index
+                        continue
+                    yield replace(outcome, index=index)
+        finally:
+            self._cancel(list(pending))
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> "Scheduler":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _start(self, job: Job) -> Any:
+        raise NotImplementedError
+
+    def _wait(self, handles: List[Any]) -> List[Any]:
+        raise NotImplementedError
+
+    def _finish(self, handle: Any) -> "tuple[Optional[Outcome], str]":
+        """What a job made, or why there is nothing."""
+        raise NotImplementedError
+
+    def _cancel(self, handles: List[Any]) -> None:
+        raise NotImplementedError
+
+
+class LocalScheduler(Scheduler):
+    """Processes of this machine, started by as many threads."""
+
+    def __init__(self, workers: int):
+        self.workers = workers
+        self._pool = concurrent.futures.ThreadPoolExecutor(workers)
+        self._folder = tempfile.TemporaryDirectory(prefix="local-", dir=_work.work_folder())
+
+    def put(self, blob: Blob) -> Any:
+        blob.unpack(pathlib.Path(self._folder.name))
+        return replace(blob, content=b"")  # it is on the disk
+
+    def _start(self, job: Job) -> Any:
+        return self._pool.submit(_work.do, job, job.blobs, self._folder.name)
+
+    def _wait(self, handles: List[Any]) -> List[Any]:
+        return list(concurrent.futures.wait(handles, return_when=concurrent.futures.FIRST_COMPLETED).done)
+
+    def _finish(self, handle: Any) -> "tuple[Optional[Outcome], str]":
+        return handle.result(), ""
+
+    def _cancel(self, handles: List[Any]) -> None:
+        for handle in handles:
+            handle.cancel()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._folder.cleanup()
+
+
+def _no_cluster(address: Optional[str], why: str) -> str:
+    place = f"there is no Ray cluster at {address}" if address else "Ray does not start here"
+    return f"{place}: {why}. `ray start --head` starts one; --cluster local:N needs none"
+
+
+def _require_listener(address: str) -> None:
+    """Ray itself waits for minutes for a machine that does not answer."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError, ValueError) as error:
+        raise ClusterError(_no_cluster(address, str(error))) from error
+
+
+class RayScheduler(Scheduler):
+    """Tasks of a Ray cluster. Blobs are in its object store: a worker reads them in place."""
+
+    def __init__(self, address: Optional[str], workers: Optional[int]):
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", str(START_SECONDS))
+        try:
+            import ray
+        except ImportError as error:
+            raise ClusterError("--cluster ray needs Ray, and Python does not have it: pip install 'reef-tpu[ray]'; --cluster local:N "
+                               "needs nothing") from error
+        self._ray = ray
+        if address is not None:
+            _require_listener(address)
+        # Workers find the program and Reef's settings as the driver does. What they run is sent along, so that they need not
+        # have this package; an installed one is not looked at.
+        environment = {name: os.environ[name] for name in ("REEF_PROGRAM", "REEF_LIBRARY") if name in os.environ and address is None}
+        try:
+            ray.init(address=address, num_cpus=workers, log_to_driver=False, logging_level="ERROR", include_dashboard=False if address is None else None,
+                     configure_logging=False, ignore_reinit_error=True, runtime_env={"env_vars": environment} if environment else None)
+        except Exception as error:  # Ray raises Exception itself where a node does not start
+            raise ClusterError(_no_cluster(address, str(error).splitlines()[0] if str(error) else type(error).__name__)) from error
+        self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        ray.cloudpickle.register_pickle_by_value(_work)
+        # Ray starts a worker that died again by itself; what ends too often is told.
+        self._task = ray.remote(num_cpus=1, max_retries=TRIES)(_do_with_blobs)
+
+    def put(self, blob: Blob) -> Any:
+        import numpy as np
+        return self._ray.put(replace(blob, content=np.frombuffer(blob.content, np.uint8)))
+
+    def _start(self, job: Job) -> Any:
+        # Top-level arguments that are references are resolved by Ray, in place where the object is on the node.
+        return self._task.remote(_work, replace(job, blobs=()), *job.blobs)
+
+    def _wait(self, handles: List[Any]) -> List[Any]:
+        return self._ray.wait(handles, num_returns=1)[0]
+
+    def _finish(self, handle: Any) -> "tuple[Optional[Outcome], str]":
+        try:
+            return self._ray.get(handle), ""
+        except self._ray.exceptions.RayTaskError as error:
+            raise ClusterError(f"a worker failed: {error.cause if hasattr(error, 'cause') else error}") from error
+        except self._ray.exceptions.RayError as error:
+            return None, str(error).splitlines()[0] if str(error) else type(error).__name__
+
+    def _cancel(self, handles: List[Any]) -> None:
+        for handle in handles:
+            self._ray.cancel(handle, force=True)
+
+    def close(self) -> None:
+        self._ray.shutdown()
+
+
+def _do_with_blobs(work: Any, job: Job, *blobs: Blob) -> Outcome:
+    return work.do(job, blobs)
+
+
+def connect(address: str) -> Scheduler:
+    """The scheduler for "local", "local:N", "ray", "ray:N" (Ray on this machine with N workers), "ray://HOST:PORT" or "HOST:PORT"."""
+    match = re.fullmatch(r"(local|ray)(?::(\d+))?", address)
+    if match:
+        workers = int(match[2]) if match[2] else None
+        if workers is not None and not 1 <= workers <= 1024:
+            raise ClusterError(f"--cluster {address}: the number of workers is 1 to 1024")
+        if match[1] == "local":
+            return LocalScheduler(workers or len(os.sched_getaffinity(0)))
+        return RayScheduler(None, workers)
+    if not re.fullmatch(r"(ray://)?[\w.\-\[\]:]+:\d+|auto", address):
+        raise ClusterError(f"--cluster {address}: give local, local:N, ray, ray:N, ray://HOST:PORT or HOST:PORT")
+    return RayScheduler(address, None)
