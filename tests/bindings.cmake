@@ -25,7 +25,11 @@ set_tests_properties(coral_programs PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
 
 # Ultralytics' exporter, where it is installed.
 add_test(NAME ultralytics COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_ultralytics.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
-set_tests_properties(ultralytics PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
+set_tests_properties(ultralytics PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 6000)
+
+# Keras and TensorFlow's converter, where they are installed.
+add_test(NAME keras COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_keras.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+set_tests_properties(keras PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
 
 # Netron's reader, from PyPI, under Node.js.
 add_test(NAME netron COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_netron.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})

@@ -112,6 +112,51 @@ const std::vector<Mistake>& mistakes() {
       {"two answers at once", "inspect INT8 --json --text", 2, {"do not go together"}},
       {"one file for verify", "verify INT8", 2, {"'compiled' is missing"}},
       {"the same model twice", "compare FLOAT FLOAT --data IMAGES", 1, {"both models are the same file"}},
+      {"the picture in the place of the model",
+       "run PICTURE --image INT8",
+       1,
+       {"it is a picture", "the model comes first"}},
+      {"the picture without its option",
+       "run INT8 PICTURE",
+       2,
+       {"too many arguments", "did you mean --image PICTURE?"}},
+      {"the pictures without their option", "quantize FLOAT IMAGES", 2, {"did you mean --data IMAGES?"}},
+      {"the pictures as a second model", "compile FLOAT IMAGES", 1, {"a folder of pictures", "--data"}},
+      {"a folder as the picture", "run INT8 --image IMAGES", 1, {"--image takes one picture", "reef eval"}},
+      {"an address as the picture", "run INT8 --image http://a.b/c.jpg", 1, {"is an address", "save the picture"}},
+      {"one picture as samples", "compile FLOAT --data PICTURE", 1, {"is one picture", "give the folder"}},
+      {"a video as samples", "compile FLOAT --data FOLDER/videos/clip.mp4", 1, {"this is a video", "ffmpeg"}},
+      {"a folder of videos", "compile FLOAT --data FOLDER/videos", 1, {"holds no pictures", "videos", "ffmpeg"}},
+      {"a zip of pictures", "compile FLOAT --data FOLDER/pictures.zip", 1, {"zip archive without arrays", "unpack it"}},
+      {"a model for a Hailo chip", "check FOLDER/model.hef", 1, {"Hailo chip", "cannot be turned back"}},
+      {"a TensorRT engine", "compile FOLDER/model.engine", 1, {"TensorRT engine", "cannot be turned back"}},
+      {"a model for a Rockchip NPU", "check FOLDER/model.rknn", 1, {"Rockchip NPU", "cannot be turned back"}},
+      {"a model for an OAK camera", "check FOLDER/model.blob", 1, {"Myriad chip", "cannot be turned back"}},
+      {"a Core ML model", "check FOLDER/model.mlmodel", 1, {"Core ML model", "that it was made from"}},
+      {"weights of Darknet", "check FOLDER/yolov4-tiny.weights", 1, {"weights of Darknet", "convert them"}},
+      {"an ONNX file that Git LFS did not fetch", "check FOLDER/pointer.onnx", 1, {"Git LFS pointer", "git lfs pull"}},
+      {"a web page saved as a model", "check FOLDER/page.tflite", 1, {"web page", "download the raw file"}},
+      {"a picture that Git LFS did not fetch", "run INT8 --image FOLDER/pointer.jpg", 1, {"Git LFS pointer"}},
+      {"a model as the labels",
+       "run INT8 --image PICTURE --labels INT8",
+       1,
+       {"is no text file", "one name in each line"}},
+      {"too few labels",
+       "run INT8 --image PICTURE --labels FOLDER/few.txt --top 1",
+       0,
+       {"names 3 classes, but the model has 8"}},
+      {"labels without the background",
+       "run INT8 --image PICTURE --labels FOLDER/seven.txt --top 1",
+       0,
+       {"background"}},
+      {"several inputs and a folder",
+       "quantize INPUTS --data IMAGES -o FOLDER/o.tflite",
+       1,
+       {"2 inputs", "numpy.savez("}},
+      {"a batch of four and pictures",
+       "compile ONNX --input-shape 4,3,32,32 --data IMAGES -o FOLDER/o.tflite",
+       1,
+       {"4 pictures at a time"}},
   };
   return list;
 }
@@ -119,7 +164,7 @@ const std::vector<Mistake>& mistakes() {
 class Mistakes : public CommandLine {
  protected:
   Mistakes() {
-    for (const char* folder : {"hollow", "damaged", "pictures"}) fs::create_directories(folder_ / folder);
+    for (const char* folder : {"hollow", "damaged", "pictures", "videos"}) fs::create_directories(folder_ / folder);
     const auto write = [&](const char* name, std::string_view text) {
       EXPECT_TRUE(write_file((folder_ / name).string(), text).ok());
     };
@@ -131,6 +176,19 @@ class Mistakes : public CommandLine {
                                          "ftypheic\0\0\0\0mif1heic",
                                          24));
     write("model.h5", std::string_view("\x89HDF\r\n\x1a\n----------------", 24));
+    write("videos/clip.mp4", std::string_view("\0\0\0\x18"
+                                              "ftypisom\0\0\2\0isom",
+                                              20));
+    write("pictures.zip", std::string_view("PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22));
+    const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 12345\n";
+    for (const char* name : {"pointer.onnx", "pointer.jpg"}) write(name, pointer);
+    write("page.tflite", "<!DOCTYPE html>\n<html><head><title>Not the file</title></head></html>");
+    for (const char* name :
+         {"model.hef", "model.engine", "model.rknn", "model.blob", "model.mlmodel", "yolov4-tiny.weights"}) {
+      write(name, "\x02\x01 bytes of a format that only its own tools read");
+    }
+    write("few.txt", "coral\r\ncrab\r\nfish\r\n");
+    write("seven.txt", "1\n2\n3\n4\n5\n6\n7\n");
     fs::copy_file(kModels + "images/crab_1.jpg", folder_ / "pictures" / "photo.jpg");
   }
   // A script that starts Python without the packages of this machine.
@@ -145,6 +203,7 @@ class Mistakes : public CommandLine {
         {"INT8", kModels + "reef_creatures_int8.tflite"},
         {"FLOAT", kModels + "reef_creatures_float.tflite"},
         {"ONNX", kModels + "cifar_resnet8.onnx"},
+        {"INPUTS", REEF_SOURCE_DIR "/tests/onnx_exports/test_convolutions_over_three_axes/model.onnx"},
         {"DETECTOR", kModels + "reef_detector_int8.tflite"},
         {"PICTURE", kModels + "images/crab_1.jpg"},
         {"IMAGES", kModels + "images"},
@@ -159,7 +218,7 @@ class Mistakes : public CommandLine {
 };
 
 TEST_F(Mistakes, AreAnsweredWithCauseAndWayOut) {
-  EXPECT_GE(mistakes().size(), 40u);
+  EXPECT_GE(mistakes().size(), 80u);
   for (const Mistake& mistake : mistakes()) {
     // A Python without packages, whatever this machine has.
     const bool needs_python = mistake.command.starts_with("train");

@@ -110,7 +110,7 @@ Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Inter
     } else {
       const auto seed = options.seed + static_cast<std::uint32_t>(i);
       ir::fill_pseudo_random(tensor.type, seed, target);
-      sources.push_back(fmt::format("pseudo-random, seed {}", seed));
+      sources.push_back(fmt::format("{}, seed {}", kMadeUp, seed));
     }
   }
   return ok_status();
@@ -222,7 +222,14 @@ Result<data::FoundNames> labels_for(const RunOptions& options, const ir::Model& 
     const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
     if (shape.rank() == 2 || shape.rank() == 4) classes = static_cast<std::size_t>(std::max(shape.last(), 0));
   }
-  return data::find_class_names(options.labels, options.model, model, classes);
+  REEF_ASSIGN_OR_RETURN(data::FoundNames found, data::find_class_names(options.labels, options.model, model, classes));
+  const std::size_t names = found.names.size();
+  if (!options.labels.empty() && classes > 1 && names != classes) {
+    print_error("reef: WARNING: {} names {} classes, but the model has {}: names may be wrong{}\n", options.labels,
+                names, classes,
+                classes == names + 1 ? ". Perhaps its first class is the background: put a line for it first" : "");
+  }
+  return found;
 }
 
 // The simulated time of one inference. Parameter caching is left out because it happens once.

@@ -147,7 +147,8 @@ report::Summary summary_of(const compiler::CompileOptions& options, const Compil
   summary.add("verified", verification_text(file));
   summary.add("file", fmt::format("{} ({}), log {}", file.output, ir::describe_bytes(file.output_bytes), file.log));
   if (!file.ops.empty()) {
-    const bool takes_picture = evaluate::input_picture(*file.given).width > 0;
+    const bool takes_picture =
+        file.given->subgraphs[0].inputs.size() == 1 && evaluate::input_picture(*file.given).width > 0;
     summary.add("next", fmt::format("reef run {}{}", shell_word(file.output), takes_picture ? " --image PICTURE" : ""));
   }
   return summary;

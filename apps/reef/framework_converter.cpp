@@ -181,9 +181,15 @@ std::string text_of(const std::string& path) {
   return file.ok() ? std::string(reinterpret_cast<const char*>(file->data()), file->size()) : std::string();
 }
 
-// The last lines, which say what went wrong.
+// What went wrong: the last lines; of an exception of Python only itself, without the calls that led to it.
 std::string end_of(const std::string& text) {
-  constexpr std::size_t kMost = 2000;
+  constexpr std::size_t kMost = 2000, kMostOfException = 600;
+  if (const std::size_t calls = text.rfind("Traceback (most recent call last):"); calls != std::string::npos) {
+    std::size_t line = text.find('\n', calls);
+    while (line != std::string::npos && line + 1 < text.size() && text[line + 1] == ' ')
+      line = text.find('\n', line + 1);
+    if (line != std::string::npos && line + 1 < text.size()) return text.substr(line + 1, kMostOfException);
+  }
   const std::size_t begin = text.size() <= kMost ? 0 : text.find('\n', text.size() - kMost);
   return text.substr(begin == std::string::npos ? 0 : begin);
 }
@@ -275,8 +281,12 @@ Status refusal(const std::string& path, const Tool& tool, const std::string& pyt
         "itself (model.save('model.keras')), or export it with a batch of 1",
         path, tool.name);
   }
-  return invalid_input("{} could not convert '{}' (exit code {}): {}", tool.name, path, code,
-                       end_of(text_of(folder + "/log")));
+  const std::string log = text_of(folder + "/log");
+  const bool is_training = log.find("andom") != std::string::npos && tool.script == kTensorflowScript;
+  return invalid_input("{} could not convert '{}' (exit code {}): {}{}", tool.name, path, code, end_of(log),
+                       is_training ? "\nThe model holds layers for training only (random flips and the like); build it "
+                                     "without them, or save the Keras model itself (model.save('model.keras'))"
+                                   : "");
 }
 
 }  // namespace

@@ -154,7 +154,11 @@ Result<compiler::QuantizeOutcome> quantize_with_progress(QuantizeArguments& argu
   Result<compiler::QuantizeOutcome> outcome = compiler::quantize_file(arguments.request);
   progress.finish();
   arguments.request.how.progress = {};
-  if (!outcome.ok()) return outcome.status().in(arguments.request.model);
+  if (!outcome.ok()) {
+    const Status& status = outcome.status();
+    const bool names_it = status.message().find(arguments.request.model) != std::string::npos;
+    return names_it ? status : status.in(arguments.request.model);
+  }
   return outcome;
 }
 

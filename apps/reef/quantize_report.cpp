@@ -2,6 +2,7 @@
 #include "quantize_report.h"
 
 #include <cstdio>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -40,6 +41,24 @@ std::string steps_text(const quantize::QuantizeResult& result, bool verbose) {
     }
     if (!step.why_not.empty()) text += fmt::format(" not kept: {}", step.why_not);
     text += '\n';
+  }
+  return text;
+}
+
+// A line for each operator that stays float; without -v one for those that stay float for the same reason.
+std::string float_ops_text(const std::vector<quantize::FloatOp>& ops, bool verbose) {
+  constexpr std::size_t kMostListed = 3;
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const quantize::FloatOp& op : ops) by_reason[op.why].push_back(op.op);
+  std::string text;
+  for (const quantize::FloatOp& op : ops) {
+    std::vector<std::string>& alike = by_reason[op.why];
+    if (verbose || alike.size() <= kMostListed) {
+      text += fmt::format("stays float: {}: {}\n", op.op, op.why);
+    } else if (alike.front() == op.op) {
+      text += fmt::format("stays float: {} operators, {} to {}: {} (-v lists them)\n", alike.size(), alike.front(),
+                          alike.back(), op.why);
+    }
   }
   return text;
 }
@@ -135,7 +154,7 @@ std::string quantize_details(const compiler::QuantizeRequest& request, const com
                         result.calibration_samples, result.calibration_seconds, result.held_back_samples);
   }
   text += steps_text(result, verbose);
-  for (const quantize::FloatOp& op : result.float_ops) text += fmt::format("stays float: {}: {}\n", op.op, op.why);
+  text += float_ops_text(result.float_ops, verbose);
   for (const std::string& note : outcome.notes) text += fmt::format("note: {}\n", note);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   text += fmt::format("{} operators in integers, {} in float, {} conversions between\n", result.integer_ops,
@@ -178,8 +197,10 @@ void print_quantize_warnings(const compiler::QuantizeOutcome& outcome) {
         "that was taken; if you know better, say it with --preprocess\n",
         better, outcome.better_preprocess_why);
   } else if (outcome.preprocess_is_guess) {
-    print_error("reef: WARNING: preprocessing is a guess ({}, {}); say it with --preprocess\n", outcome.preprocess,
-                outcome.preprocess_from);
+    print_error(
+        "reef: WARNING: preprocessing is a guess ({}), and a wrong one costs much accuracy. Say it with --preprocess: "
+        "imagenet (torchvision, timm), tf (TensorFlow's MobileNets), yolo (Ultralytics), caffe, unit or none\n",
+        outcome.preprocess);
   } else if (!better.empty()) {
     print_error(
         "reef: WARNING: the preprocessing ({}, {}) is probably wrong: with --preprocess {} the float model does better "

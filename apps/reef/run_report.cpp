@@ -194,8 +194,10 @@ namespace {
 
 // "crab 1.00", "2 things: seahorse 0.95, crab 0.71", "class 3 of 10: 0.87".
 std::string answer_of(const RunOutcome& outcome) {
+  const bool is_any_given = std::any_of(outcome.sources.begin(), outcome.sources.end(),
+                                        [](const std::string& source) { return !source.starts_with(kMadeUp); });
   const std::vector<std::string>& names = outcome.labels.names;
-  if (outcome.findings) {
+  if (outcome.findings && is_any_given) {
     const evaluate::Findings& findings = outcome.findings->findings();
     std::vector<std::string> parts;
     for (const evaluate::Found& found : findings.things) {
@@ -211,7 +213,7 @@ std::string answer_of(const RunOutcome& outcome) {
     return parts.empty() ? "nothing found"
                          : fmt::format("{} found: {}{}", all, fmt::join(parts, ", "), all > parts.size() ? " ..." : "");
   }
-  if (outcome.interpreter.output_count() != 1) return "";
+  if (outcome.interpreter.output_count() != 1 || !is_any_given) return "";
   const ops::Tensor& tensor = outcome.interpreter.output(0);
   const bool is_row = tensor.shape.rank() == 2 && tensor.shape[0] == 1 && tensor.shape[1] > 1;
   const auto best = top_values(tensor, 1);
@@ -227,6 +229,12 @@ std::string answer_of(const RunOutcome& outcome) {
 void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
   report::Summary summary;
   summary.add("answer", answer_of(outcome));
+  const auto made_up = std::count_if(outcome.sources.begin(), outcome.sources.end(),
+                                     [](const std::string& source) { return source.starts_with(kMadeUp); });
+  if (made_up > 0 && options.bench == 0) {
+    summary.add("input", fmt::format("{} of {} made up, so that the answer means nothing; give --image, --text or --in",
+                                     made_up, outcome.sources.size()));
+  }
   if (!outcome.labels.origin.empty() && options.labels.empty()) summary.add("labels", "from " + outcome.labels.origin);
   if (outcome.edge_tpu_ms > 0) {
     summary.add("on the chip", fmt::format("{} (simulated from the program itself; `reef check` estimates from shapes)",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,9 @@
 #include "time_report.h"
 
 namespace reef::app {
+
+// What an input's source begins with if nobody gave the input.
+inline constexpr std::string_view kMadeUp = "pseudo-random";
 
 struct RunOptions {
   std::string model;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "base/file.h"
@@ -38,6 +39,13 @@ Status fill_from_image(const std::string& path, const data::Preprocess& preproce
                               .shape = tensor.shape,
                               .quantization = *tensor.quantization};
   REEF_ASSIGN_OR_RETURN(const data::PictureLayout layout, data::picture_layout(input, preprocess.layout));
+  std::error_code error;
+  REEF_REQUIRE(
+      !std::filesystem::is_directory(path, error),
+      "'{}' is a folder, and --image takes one picture; `reef eval MODEL --data FOLDER --metric top1` measures a "
+      "model on all of them",
+      path);
+  REEF_REQUIRE(path.find("://") == std::string::npos, "'{}' is an address: save the picture as a file first", path);
   REEF_ASSIGN_OR_RETURN(const image::Image picture, image::load(path, layout.channels));
   return data::store_picture(picture, preprocess, input, target).in(path);
 }

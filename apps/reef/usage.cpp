@@ -5,11 +5,14 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "base/shell_word.h"
 
 namespace reef::app {
 namespace {
@@ -138,6 +141,22 @@ std::string unknown_options(const CommandHelp& program, const CommandHelp& comma
   }
   if (!meant.empty()) return text + fmt::format("; did you mean {}?", fmt::join(meant, ", "));
   return text + where_it_exists(program, command, unknown[0].substr(0, unknown[0].find('=')));
+}
+
+// The option with which a file is given that stands alone on the command line.
+std::string option_for(const CommandHelp& command, const std::string& word) {
+  const std::vector<std::string> options = long_options(command);
+  const auto has = [&](const char* name) { return std::find(options.begin(), options.end(), name) != options.end(); };
+  std::error_code error;
+  const std::filesystem::path path(word);
+  const std::string ending = normalized(path.extension().string());
+  const bool is_picture =
+      ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" || ending == ".webp";
+  if (is_picture && has("--image")) return fmt::format("; did you mean --image {}?", shell_word(word));
+  if (std::filesystem::is_directory(path, error) && has("--data")) {
+    return fmt::format("; did you mean --data {}?", shell_word(word));
+  }
+  return "";
 }
 
 std::string missing_argument(const CommandHelp& command, const std::string& what) {
@@ -293,7 +312,7 @@ std::string usage_error(const CommandHelp& program, const ParseOutcome& outcome)
       sentence = fmt::format("{} and {} do not go together", what.substr(0, at), what.substr(at + 10));
     }
   } else if (!surplus.empty()) {
-    sentence = fmt::format("too many arguments: {}", quoted_list(surplus));
+    sentence = fmt::format("too many arguments: {}{}", quoted_list(surplus), option_for(command, surplus[0]));
   } else {
     sentence = what;
   }

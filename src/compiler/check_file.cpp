@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/shell_word.h"
 #include "compiler/check_subject.h"
@@ -38,12 +38,24 @@ Status find_parts_with_code(Plan& plan, const std::shared_ptr<const ir::Model>& 
   return find_parts(plan, trial_of_generator(options.runtime, options.budget), search).status();
 }
 
+// The sizes that the user gave for inputs, as options of the next command.
+std::string shape_options(const InputShapes& shapes) {
+  std::string text;
+  for (const auto& [name, sizes] : shapes) {
+    const std::string value = fmt::format("{}{}{}", name, name.empty() ? "" : ":", fmt::join(sizes, ","));
+    text += " --input-shape " + shell_word(value);
+  }
+  return text;
+}
+
 // "reef compile yolo.onnx --data PHOTOS --preprocess yolo"
-std::string next_command(const CheckedFile& checked, const PlanOptions& options) {
-  const std::string model = shell_word(checked.path);
+std::string next_command(const CheckedFile& checked, const PlanOptions& options, const FrontEndOptions& front_end) {
+  const std::string model = shell_word(checked.path) + shape_options(front_end.input_shapes);
   if (checked.float_model != nullptr || checked.plan.assessment.is_float()) {
     return checked.not_judged.empty()
-               ? fmt::format("reef compile {} --data SAMPLES{}", model, preprocess_hint(*checked.float_model))
+               ? fmt::format("reef compile {} --data {}{}", model,
+                             checked.float_model->subgraphs[0].inputs.size() == 1 ? "SAMPLES" : "SAMPLES.npz",
+                             preprocess_hint(*checked.float_model))
                : "";
   }
   if (checked.plan.partition.parts.empty()) return "";
@@ -80,8 +92,9 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   checked.given = std::make_shared<const ir::Model>(std::move(loaded.model));
   REEF_REQUIRE(!checked.given->subgraphs.empty(), "{}: the model has no subgraph", path);
   const auto& operators = checked.given->subgraphs[0].operators;
-  REEF_REQUIRE(std::none_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op), "{}; `reef inspect` shows it",
-               already_compiled(path).explanation);
+  REEF_REQUIRE(std::none_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op),
+               "{}; `reef run {}` runs it and tells its time, `reef inspect` shows what is in it",
+               already_compiled(path).explanation, shell_word(path));
   take_quantized_form(checked, options);
   REEF_RETURN_IF_ERROR(options.budget.check("quantizing the model on trial").in(path));
   auto plan = make_faster_plan(checked.given, options);
@@ -90,7 +103,7 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   if (!loaded.shape_note.empty()) checked.plan.partition.notes.push_back(loaded.shape_note);
   REEF_RETURN_IF_ERROR(find_parts_with_code(checked.plan, checked.given, options).in(path));
   checked.hint = several_parts_hint(checked.plan, options);
-  checked.next = next_command(checked, options);
+  checked.next = next_command(checked, options, front_end);
   if (checked.plan.model == checked.given) return checked;
   PlanOptions without = options;
   without.rewrites = {};

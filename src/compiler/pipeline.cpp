@@ -126,6 +126,7 @@ class Pipeline {
     how.output = compile().write ? one.output : "not written";
     how.report.clear();
     auto outcome = quantize_loaded(how, std::move(one.loaded));
+    if (outcome.ok() && leaves_nothing_for_the_chip(how, *outcome)) outcome = quantize_whole(how);
     if (!outcome.ok()) return outcome.status().in(one.model);
     GivenModel& given = compile().in_memory[one.output];
     given.file = outcome->file;
@@ -135,6 +136,23 @@ class Pipeline {
     result_.quantized.push_back({one.model, one.output, std::move(outcome).value()});
     if (request_.quantized) request_.quantized(how, result_.quantized.back());
     return ok_status();
+  }
+
+  // Everything stayed float to save an output. There would be nothing to compile, and whoever asks what becomes of the
+  // model on the chip, perhaps with weights that are not trained yet, would not learn it: all of it in integers
+  // instead, with the verdict that the output is lost.
+  static bool leaves_nothing_for_the_chip(const QuantizeRequest& how, const QuantizeOutcome& outcome) {
+    return how.how.mode == quantize::Mode::kInt8 && outcome.result.integer_ops == 0 &&
+           !outcome.result.float_ops.empty() && how.how.keep_sensitive_float == quantize::Choice::kAutomatic;
+  }
+  static Result<QuantizeOutcome> quantize_whole(QuantizeRequest how) {
+    REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(how.model, how.front_end));
+    how.how.keep_sensitive_float = quantize::Choice::kOff;
+    REEF_ASSIGN_OR_RETURN(QuantizeOutcome outcome, quantize_loaded(how, std::move(loaded)));
+    outcome.notes.push_back(
+        "an output is lost in integers, and only float operators would save it, which the Edge TPU does not run: all "
+        "operators are in integers");
+    return outcome;
   }
 
   Status write() {

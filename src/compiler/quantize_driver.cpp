@@ -23,6 +23,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
+#include "quantize/calibration_checks.h"
 
 namespace reef::compiler {
 namespace {
@@ -171,6 +172,15 @@ Result<std::shared_ptr<const data::Dataset>> open_samples(const QuantizeRequest&
   return samples;
 }
 
+// Where nobody said how pixels become numbers and the model shows it, that is taken. Returns how it is known.
+std::string take_seen_preprocess(const ir::Model& model, QuantizeRequest& request) {
+  if (!request.data.preprocess.empty() || request.data.path.empty()) return "";
+  const auto chosen = data::choose_preprocess("", model, 0);
+  if (!chosen.ok() || chosen->is_guess) return "";
+  request.data.preprocess = data::to_string(chosen->preprocess);
+  return chosen->origin;
+}
+
 // The page that was asked for, or, where an output is lost, which layers are at fault.
 Status explain_error(const QuantizeRequest& request, const std::shared_ptr<const data::Dataset>& samples,
                      QuantizeOutcome& outcome) {
@@ -193,6 +203,7 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   QuantizeRequest request = given;
   QuantizeOutcome outcome;
   outcome.notes = std::move(loaded.notes);
+  const std::string seen = take_seen_preprocess(loaded.model, request);
   REEF_ASSIGN_OR_RETURN(const passes::SimplifyReport simplified, simplify_once(loaded));
   if (simplified.is_changed) {
     outcome.notes.push_back(
@@ -200,6 +211,7 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   }
   outcome.log = std::move(loaded.log);
   REEF_ASSIGN_OR_RETURN(std::shared_ptr<const data::Dataset> samples, open_samples(request, loaded.model, outcome));
+  if (!seen.empty() && !outcome.preprocess.empty()) outcome.preprocess_from = seen;
   if (takes_better_preprocess(loaded.model, request, outcome)) {
     REEF_ASSIGN_OR_RETURN(samples, open_samples(request, loaded.model, outcome));
     outcome.preprocess_from =
@@ -208,6 +220,11 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   }
   REEF_ASSIGN_OR_RETURN(outcome.result,
                         quantize::quantize(loaded.model, samples.get(), request.how, request.calibrator));
+  if (!seen.empty()) {
+    std::erase_if(outcome.result.warnings, [](const std::string& warning) {
+      return warning.find(quantize::kLooksLikePixels) != std::string::npos;
+    });
+  }
   compare_detections(request, loaded.model, samples, outcome);
   if (samples != nullptr) measure_precision(request, loaded.model, *samples, outcome);
   outcome.origins = origins_of(loaded.origins, outcome.result.names);

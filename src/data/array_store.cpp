@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "data/input_names.h"
 #include "data/values.h"
+#include "formats/image/image.h"
 #include "formats/numpy/npz.h"
 
 namespace reef::data {
@@ -148,6 +149,8 @@ Result<std::vector<std::string>> input_arrays(const numpy::Npz& npz, const Datas
     std::string name = usual_first ? usual_array(npz, options.use) : "";
     if (name.empty()) name = first_present(npz, input_names(model, i));
     if (name.empty() && count == 1) name = usual_array(npz, options.use);
+    REEF_REQUIRE(!npz.names().empty(),
+                 "'{}' is a zip archive without arrays: unpack it, and give the folder with pictures", options.path);
     REEF_REQUIRE(!name.empty(), "'{}' has no array for input '{}'; name one for each input with --array A,B: {}",
                  options.path, model == nullptr ? "0" : input_spec(*model, static_cast<int>(i)).name, list_of(npz));
     names.push_back(name);
@@ -193,6 +196,12 @@ Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, 
     }
   } else {
     auto array = numpy::read_npy(file);
+    if (!array.ok() && !options.path.ends_with(".npy")) {
+      const Status picture = image::probe(options.path);
+      REEF_REQUIRE(!picture.ok(), "'{}' is one picture: give the folder it is in", options.path);
+      return picture.in(fmt::format(
+          "'{}' is no folder of pictures, no .npz, no .npy, no TFRecord file and no tar archive", options.path));
+    }
     if (!array.ok()) {
       return array.status().in(fmt::format(
           "'{}' is no folder of pictures, no .npz, no .npy, no TFRecord file and no tar archive", options.path));

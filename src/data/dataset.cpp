@@ -3,13 +3,33 @@
 
 #include <chrono>
 
+#include <fmt/ranges.h>
+
 #include "data/array_sample.h"
 #include "data/shard_files.h"
 #include "data/subset.h"
+#include "ir/describe.h"
 
 namespace reef::data {
-
 namespace {
+
+// A folder of pictures feeds one input. The error says in Python how samples for several are written.
+Status require_one_input(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  if (graph.inputs.size() == 1) return ok_status();
+  std::string arrays;
+  for (const std::int32_t t : graph.inputs) {
+    const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(t)];
+    std::vector<std::string> sizes = {"N"};
+    for (int i = 1; i < input.shape.rank(); ++i) sizes.push_back(fmt::format("{}", input.shape[i]));
+    arrays += fmt::format(", '{}': {} of shape ({}{})", ir::describe_name(input.name), ir::type_name(input.type),
+                          fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");
+  }
+  return invalid_input(
+      "the model has {} inputs; a folder of pictures feeds one. Give an .npz with an array of N samples for each: "
+      "numpy.savez('samples.npz', **{{{}}})",
+      graph.inputs.size(), arrays.substr(2));
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -38,9 +58,7 @@ Result<std::unique_ptr<SampleStore>> open_store(const DatasetOptions& options, c
     case SampleFiles::Kind::kFolder:
       break;
   }
-  REEF_REQUIRE(model == nullptr || model->subgraphs[0].inputs.size() == 1,
-               "the model has {} inputs; a folder of pictures feeds one. Give an .npz with an array for each",
-               model->subgraphs[0].inputs.size());
+  if (model != nullptr) REEF_RETURN_IF_ERROR(require_one_input(*model));
   return open_folder(options);
 }
 

@@ -3,6 +3,7 @@
 // the number of its sub-folder (by the file of class names, by the folder's own number, or by the order of folder
 // names); boxes in a text file beside it; a class name or number that its own name begins with.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -29,16 +30,51 @@ struct PictureFiles {
   const std::string& path(const NamedPicture& picture) const { return paths[picture.place]; }
 };
 
+std::string lower_ending(const fs::path& path) {
+  std::string text = path.extension().string();
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// What a folder without pictures holds instead, and how that becomes pictures.
+std::string describe_others(const std::map<std::string, int>& others) {
+  if (others.empty()) return ": it is empty";
+  static const std::map<std::string, std::string> kAdvice = {
+      {".mp4", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".avi", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".mov", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".mkv", "videos: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` saves a frame a second"},
+      {".heic", "pictures of a phone: save them as JPEG"},
+      {".tif", "pictures that Reef does not read: save them as JPEG or PNG"},
+      {".tiff", "pictures that Reef does not read: save them as JPEG or PNG"},
+      {".zip", "archives: unpack them"},
+      {".npy", "arrays: give one .npy or .npz file instead of the folder"},
+      {".npz", "arrays: give one .npy or .npz file instead of the folder"}};
+  const auto most =
+      std::max_element(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto advice = kAdvice.find(most->first);
+  return fmt::format("; most of its files {}{}",
+                     most->first.empty() ? "have names without an ending" : "end in " + most->first,
+                     advice == kAdvice.end() ? "" : ", which are " + advice->second);
+}
+
 Result<PictureFiles> pictures_below(const std::string& folder) {
   PictureFiles files;
+  std::map<std::string, int> others;  // files that are no pictures, by the ending of their names
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->is_regular_file(error) || !is_picture_name(it->path().string())) continue;
+    if (!it->is_regular_file(error)) continue;
+    if (!is_picture_name(it->path().string())) {
+      ++others[lower_ending(it->path())];
+      continue;
+    }
     files.pictures.push_back({fs::relative(it->path(), folder, error).generic_string(), files.paths.size(), {}});
     files.paths.push_back(it->path().string());
   }
   if (error) return make_error(StatusCode::kIoError, "cannot read folder '{}': {}", folder, error.message());
-  REEF_REQUIRE(!files.paths.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp)", folder);
+  REEF_REQUIRE(!files.paths.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp){}", folder,
+               describe_others(others));
   std::sort(files.pictures.begin(), files.pictures.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return files;
 }

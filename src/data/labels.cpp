@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <string_view>
 
 #include "base/file.h"
 
@@ -27,7 +28,10 @@ std::vector<std::string> split_lines(std::string_view whole) {
 
 Result<std::vector<std::string>> lines_of(const std::string& path) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
-  return split_lines({reinterpret_cast<const char*>(file.data()), file.size()});
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  REEF_REQUIRE(text.find('\0') == std::string_view::npos, "'{}' is no text file: it should have one name in each line",
+               path);
+  return split_lines(text);
 }
 
 }  // namespace

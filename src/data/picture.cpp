@@ -144,11 +144,16 @@ Result<PictureLayout> picture_layout(const InputSpec& input, Layout layout) {
     result = {s[0], s[1], s[2], false};
   } else if (s.rank() == 3 && s[0] == 1) {
     result = {s[1], s[2], 1, false};
+  } else if (s.rank() == 4 && s[0] > 1 && (is_channels(s[1]) || is_channels(s[3]))) {
+    return invalid_input(
+        "input '{0}' has shape {1}: it takes {2} pictures at a time, and Reef feeds one. --input-shape {0}:1,... with "
+        "the "
+        "other sizes as in the file makes it one; otherwise export the model with a batch of 1",
+        input.name, s.to_string(), s[0]);
   } else {
     return invalid_input(
         "input '{}' has shape {}; a picture needs [1, height, width, channels] or [1, channels, height, width] with 1, "
-        "3 "
-        "or 4 channels",
+        "3 or 4 channels. Give numbers of this shape in an .npz or .npy file instead",
         input.name, s.to_string());
   }
   REEF_REQUIRE(result.height > 0 && result.width > 0, "input '{}' has no pixels", input.name);

@@ -7,6 +7,8 @@
 
 #include <fmt/ranges.h>
 
+#include "data/scaling_in_model.h"
+
 namespace reef::data {
 namespace {
 
@@ -175,10 +177,19 @@ ChosenPreprocess guess(const ir::Model& model, int index) {
   if (const auto range = quantized_range(graph, number)) {
     if (auto usual = usual_for(*range, "the model quantizes its input for")) return *usual;
   }
+  if (auto expected = preprocess_of_scaling(model, index)) return *expected;
   return {{.scale = 1.0 / 255}, "unit (0 to 1), a guess: nothing is said and nothing is stored in the model", true};
 }
 
 }  // namespace
+
+std::optional<ChosenPreprocess> preprocess_of_scaling(const ir::Model& model, int index) {
+  const auto expected = pixels_expected(model, index);
+  if (!expected) return std::nullopt;
+  if (*expected == ExpectedPixels::kUnit)
+    return ChosenPreprocess{{.scale = 1.0 / 255}, "0 to 1: the model scales its input itself, from there", false};
+  return ChosenPreprocess{{}, "pixels as they are: the model scales its input itself, from 0 to 255", false};
+}
 
 Result<Preprocess> parse_preprocess(std::string_view text) {
   Preprocess result;

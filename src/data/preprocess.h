@@ -73,9 +73,13 @@ Result<std::optional<Preprocess>> stored_preprocess(const ir::Model& model);
 struct ChosenPreprocess {
   Preprocess preprocess;
   std::string origin;
-  bool is_guess = false;  // neither said nor stored
+  bool is_guess = false;  // neither said, nor stored, nor seen in what the model does with its input
 };
 Result<ChosenPreprocess> choose_preprocess(std::string_view text, const ir::Model& model, int index);
+
+// The recipe for a model that scales its input itself (scaling_in_model.h). Ask before the model is simplified: then
+// its scaling is part of its first convolution. nullopt: it does not.
+std::optional<ChosenPreprocess> preprocess_of_scaling(const ir::Model& model, int index);
 
 // The recipe that turns pixels into the values whose codes in a quantized 8-bit input are the pixels themselves, for
 // feeding the float version of that model. nullopt if the input is not of that kind.

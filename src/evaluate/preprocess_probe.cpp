@@ -18,6 +18,9 @@ constexpr const char* kTried[] = {"none", "unit", "tf", "imagenet", "caffe"};
 constexpr const char* kTriedOnDetectors[] = {"none", "unit", "tf", "yolo"};
 // What is clearly better: by a fifth of what there is, and by more than few samples could be by chance.
 constexpr double kClearly = 1.2, kLeastShare = 0.1, kLeastNats = 0.15, kLeastScore = 0.1;
+// A classifier that knows its pictures says at least this part of what could be said of them: the logarithm of the
+// number of classes or of samples.
+constexpr double kSaysSomething = 0.25;
 // A detector that is this sure of its best boxes sees something. Higher scores with other numbers prove nothing then:
 // numbers that are too large make it sure of anything.
 constexpr double kSeesSomething = 0.35;
@@ -76,7 +79,10 @@ struct Views {
 // numbers of the right size sees the same thing in both views, and different things in different pictures. One that is
 // fed numbers that are too large is sure of itself, but of another class in every view; one that is fed numbers that
 // are too small gives the same answer to everything.
-double shared_information(const std::vector<Views>& answers) {
+//
+// `shift`: the second view is that of the picture so many places further on. Pictures that have nothing to do with each
+// other share no information, and what the formula says of them is what it says by chance of so few samples.
+double shared_information(const std::vector<Views>& answers, std::size_t shift) {
   constexpr std::size_t kMostClasses = 256;  // those less usual count as one class
   if (answers.empty()) return 0;
   const std::size_t classes = answers[0].first.size();
@@ -90,11 +96,12 @@ double shared_information(const std::vector<Views>& answers) {
   const std::size_t kept = std::min(classes, kMostClasses);
   for (std::size_t i = 0; i < classes; ++i) place[order[i]] = std::min(i, kept - 1);
   std::vector<double> joint(kept * kept), alone(kept);
-  for (const Views& views : answers) {
+  for (std::size_t s = 0; s < answers.size(); ++s) {
+    const std::vector<double>& second = answers[(s + shift) % answers.size()].second;
     std::vector<double> a(kept), b(kept);
     for (std::size_t i = 0; i < classes; ++i) {
-      a[place[i]] += views.first[i];
-      b[place[i]] += views.second[i];
+      a[place[i]] += answers[s].first[i];
+      b[place[i]] += second[i];
     }
     const double weight = 0.5 / static_cast<double>(answers.size());
     for (std::size_t i = 0; i < kept; ++i) {
@@ -105,10 +112,21 @@ double shared_information(const std::vector<Views>& answers) {
   return std::max(0.0, 2 * entropy(alone) - entropy(joint));
 }
 
+// The same beyond chance: less the mean over pairs of different pictures.
+double shared_beyond_chance(const std::vector<Views>& answers) {
+  constexpr std::size_t kMostShifts = 8;
+  const std::size_t shifts = std::min(kMostShifts, answers.empty() ? 0 : answers.size() - 1);
+  double by_chance = 0;
+  for (std::size_t shift = 1; shift <= shifts; ++shift) by_chance += shared_information(answers, shift);
+  by_chance /= static_cast<double>(std::max<std::size_t>(shifts, 1));
+  return std::max(0.0, shared_information(answers, 0) - by_chance);
+}
+
 // What one preset gives on the samples.
 class Tally {
  public:
-  Tally(const Task& task, const ir::Model& model, bool has_truth) : task_(task), has_truth_(has_truth) {
+  Tally(const Task& task, const ir::Model& model, bool has_truth, std::int64_t samples)
+      : task_(task), has_truth_(has_truth), answers_(static_cast<std::size_t>(samples)) {
     const PictureSize size = input_picture(model);
     detector_.kind = task.family == "ssd" ? "ssd" : "auto";
     detector_.input_width = size.width;
@@ -124,8 +142,7 @@ class Tally {
       REEF_RETURN_IF_ERROR(interpreter.invoke());
       REEF_ASSIGN_OR_RETURN(std::vector<double> second, answer_of(interpreter));
       const std::scoped_lock lock(mutex_);
-      // In whatever order the threads come: that changes the figure by rounding alone, which no verdict hangs on.
-      answers_.push_back({std::move(shares), std::move(second)});
+      answers_[static_cast<std::size_t>(sample)] = {std::move(shares), std::move(second)};
       return ok_status();
     }
     REEF_ASSIGN_OR_RETURN(const data::Truth truth, dataset.truth(sample));
@@ -137,10 +154,11 @@ class Tally {
     return ok_status();
   }
 
-  double figure() const {
+  double figure() {
     const auto count = static_cast<double>(std::max<std::int64_t>(count_, 1));
     if (task_.kind == TaskKind::kDetector) return best_boxes_ / count;
-    return has_truth_ ? right_ / count : shared_information(answers_);
+    if (!has_truth_) std::erase_if(answers_, [](const Views& views) { return views.first.empty(); });
+    return has_truth_ ? right_ / count : shared_beyond_chance(answers_);
   }
 
  private:
@@ -174,12 +192,19 @@ class Tally {
 Result<double> figure_of(const std::shared_ptr<const ir::Model>& model, const data::DatasetOptions& options,
                          const Task& task, bool has_truth, const RunnerOptions& run) {
   REEF_ASSIGN_OR_RETURN(const auto dataset, data::Dataset::open(options, *model));
-  Tally tally(task, *model, has_truth);
+  Tally tally(task, *model, has_truth, dataset->size());
   const auto done = run_samples(model, *dataset, run, [&](std::int64_t sample, cpu::Interpreter& interpreter) {
     return tally.add(*dataset, sample, interpreter);
   });
   if (!done.ok()) return done.status();
   return tally.figure();
+}
+
+// The first output's elements.
+double classes_of(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+  return static_cast<double>(std::max<std::int64_t>(shape.elements(), 1));
 }
 
 }  // namespace
@@ -212,9 +237,19 @@ Result<PreprocessProbe> probe_preprocess(const std::shared_ptr<const ir::Model>&
   }
   std::stable_sort(probe.presets.begin(), probe.presets.end(),
                    [](const ProbedPreset& a, const ProbedPreset& b) { return a.figure > b.figure; });
-  const double least = is_detector ? kLeastScore : has_truth ? kLeastShare : kLeastNats;
   const ProbedPreset& best = probe.presets.front();
-  const bool may_be_wrong = !is_detector || probe.chosen < kSeesSomething;
+  const auto samples = static_cast<double>(dataset->size());
+  double least = kLeastScore;
+  bool may_be_wrong = probe.chosen < kSeesSomething;
+  if (has_truth) {
+    // By chance a share is off by its standard error, which few samples make large.
+    least = std::max(kLeastShare, 2 * std::sqrt(best.figure * (1 - best.figure) / samples));
+    may_be_wrong = true;
+  } else if (!is_detector) {
+    // Untrained weights say more or less the same of everything, with any preprocessing.
+    least = kLeastNats;
+    may_be_wrong = best.figure >= kSaysSomething * std::log(std::min(samples, classes_of(*model)));
+  }
   if (may_be_wrong && best.figure > kClearly * probe.chosen && best.figure > probe.chosen + least) {
     probe.better = best.name;
   }

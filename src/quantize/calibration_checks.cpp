@@ -63,9 +63,9 @@ void check_inputs(const ir::Subgraph& graph, const Calibration& calibration, std
                       name, seen.min, seen.samples));
     } else if (seen.min >= 0 && seen.max > kPixelRange && tensor.shape.rank() == 4) {
       warnings.push_back(
-          fmt::format("input '{}' ranges from {} to {}: these look like raw pixels. If the model was trained on "
+          fmt::format("input '{}' ranges from {} to {}: {}. If the model was trained on "
                       "normalized ones, say how with --preprocess, or all ranges are wrong",
-                      name, seen.min, seen.max));
+                      name, seen.min, seen.max, kLooksLikePixels));
     }
   }
 }

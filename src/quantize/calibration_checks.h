@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -10,6 +11,9 @@
 #include "quantize/calibrate.h"
 
 namespace reef::quantize {
+
+// Stands in the warning about an input from 0 to 255, for callers who know that the model wants that.
+inline constexpr std::string_view kLooksLikePixels = "these look like raw pixels";
 
 // An error: values that are not numbers, or nothing was observed. Warnings: too few samples, samples that repeat,
 // inputs that hardly vary or whose range looks unprepared (0 to 255 into a network that was trained otherwise cannot be

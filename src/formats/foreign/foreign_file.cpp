@@ -4,6 +4,7 @@
 #include "formats/foreign/foreign_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <functional>
 #include <string_view>
@@ -18,6 +19,7 @@ namespace reef::formats {
 namespace {
 
 using namespace std::string_view_literals;
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t kPickleStart = 1 << 16;  // bytes of a pickle in which the classes it needs are looked for
 
@@ -143,6 +145,48 @@ ForeignFile frozen_graph(const std::string& path) {
                       path, stem)};
 }
 
+// Formats without a mark at the beginning, by the ending of the name.
+ForeignFile recognize_name(const std::string& path) {
+  struct Row {
+    std::string_view ending, meaning;
+  };
+  static constexpr Row kRows[] = {
+      {".hef",
+       "it is named as a model for a Hailo chip. Compiled models cannot be turned back: give the ONNX file it was "
+       "made from"},
+      {".rknn",
+       "it is named as a model for a Rockchip NPU. Compiled models cannot be turned back: give the ONNX file it "
+       "was made from"},
+      {".engine",
+       "it is named as a TensorRT engine. Engines cannot be turned back: give the ONNX file it was made from"},
+      {".trt", "it is named as a TensorRT engine. Engines cannot be turned back: give the ONNX file it was made from"},
+      {".plan", "it is named as a TensorRT engine. Engines cannot be turned back: give the ONNX file it was made from"},
+      {".blob",
+       "it is named as a model for a Myriad chip (OpenVINO, OAK cameras). Compiled models cannot be turned back: "
+       "give the ONNX file it was made from"},
+      {".mlmodel", "it is named as a Core ML model: give the ONNX, PyTorch or Keras model that it was made from"},
+      {".mnn", "it is named as an MNN model: give the ONNX file it was made from"},
+      {".kmodel", "it is named as a model for a Kendryte chip: give the TFLite or ONNX file it was made from"},
+      {".weights",
+       "it is named as weights of Darknet: convert them to PyTorch or ONNX first, with the tool of your YOLO"},
+      {".cfg", "it is named as a network of Darknet: convert it to PyTorch or ONNX first, with the tool of your YOLO"},
+      {".caffemodel", "it is named as a Caffe model: convert it to ONNX first"},
+      {".safetensors",
+       "it is named as a safetensors file. Weights alone are no network: load them in PyTorch and export "
+       "to ONNX"},
+      {".npz", "it is named as an .npz file of arrays: data for --data, no model"},
+      {".py", "it is named as a program: run it, and let it export its model to ONNX or TFLite"},
+      {".ipynb", "it is named as a notebook: run it, and let it export its model to ONNX or TFLite"},
+  };
+  std::string lower = path;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const Row& row : kRows) {
+    if (lower.ends_with(row.ending)) return other(row.meaning);
+  }
+  return {};
+}
+
 ForeignFile recognize_start(std::string_view text, const std::string& path) {
   struct Row {
     std::string_view start, meaning;
@@ -151,6 +195,16 @@ ForeignFile recognize_start(std::string_view text, const std::string& path) {
       {"PK\x03\x04", "it is a zip archive, and its directory cannot be read: it is cut short or damaged"},
       {"\x1f\x8b", "it is compressed with gzip: unpack it (gunzip or tar xzf) and give the model in it"},
       {"version https://git-lfs", "it is a Git LFS pointer, not the file itself: run `git lfs pull`"},
+      {"\xff\xd8\xff", "it is a picture: the model comes first, and the picture is given with --image"},
+      {"\x89PNG", "it is a picture: the model comes first, and the picture is given with --image"},
+      {"\x01HEF",
+       "it is compiled for a Hailo chip. Compiled models cannot be turned back: give the ONNX file it was "
+       "made from"},
+      {"RKNN",
+       "it is compiled for a Rockchip NPU. Compiled models cannot be turned back: give the ONNX file it was made "
+       "from"},
+      {"ftrt", "it is a TensorRT engine. Engines cannot be turned back: give the ONNX file it was made from"},
+      {"7767517", "it is an ncnn model: give the ONNX or PyTorch model it was made from"},
       {"GGUF", "it is a language model for llama.cpp: the Edge TPU has no use for it"},
       {"\x93NUMPY", "it is an array of NumPy: data for --data, no model"},
       {"7z\xbc\xaf", "it is a 7z archive: unpack it and give the model in it"},
@@ -205,7 +259,8 @@ ForeignFile recognize_foreign(const Bytes& file, const std::string& path) {
   if (text.starts_with("PK\x03\x04")) {
     if (const auto archive = zip::Archive::open(file); archive.ok()) return recognize_archive(*archive, path);
   }
-  return recognize_start(text, path);
+  ForeignFile found = recognize_start(text, path);
+  return found.kind == ForeignKind::kUnknown ? recognize_name(path) : found;
 }
 
 ForeignFile recognize_folder(const std::string& path) {
@@ -220,6 +275,12 @@ ForeignFile recognize_folder(const std::string& path) {
         fmt::format("it is a TensorFlow SavedModel: `reef convert {} -o {}.tflite` makes a TFLite model of it (with "
                     "TensorFlow)",
                     path, name.empty() || name == "." ? "model" : name)};
+  }
+  for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    const std::string ending = it->path().extension().string();
+    if (ending == ".jpg" || ending == ".png" || ending == ".jpeg") {
+      return other("it is a folder of pictures: give the model first, and the pictures with --data");
+    }
   }
   return other("it is a folder: give a model file in it");
 }

@@ -34,13 +34,20 @@ std::string describe_unknown(const Bytes& file) {
   const auto in_another_format = [](const char* name) {
     return fmt::format("this is {}, which Reef does not read; save it as JPEG or PNG", name);
   };
+  const std::string video =
+      "this is a video; save some of its frames as pictures: `ffmpeg -i VIDEO -r 1 frame_%04d.jpg` makes one a second";
   if (text.empty()) return "the file is empty";
+  if (text.starts_with("version https://git-lfs")) {
+    return "this is a Git LFS pointer, not the picture itself: run `git lfs pull`";
+  }
   if (text.size() > 12 && text.substr(4, 4) == "ftyp") {
     const std::string_view brand = text.substr(8, 4);
     if (brand == "avif" || brand == "avis") return in_another_format("an AVIF picture");
     if (brand.starts_with("he") || brand == "mif1" || brand == "msf1") return in_another_format("a HEIC picture");
-    return in_another_format("a video");
+    return video;
   }
+  const bool is_avi = text.size() > 12 && text.starts_with("RIFF") && text.substr(8, 4) == "AVI ";
+  if (is_avi || text.starts_with("\x1A\x45\xDF\xA3")) return video;
   if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4))) {
     return in_another_format("a TIFF or raw picture");
   }
