@@ -26,8 +26,8 @@ class Store {
   // `folder` is made when something is saved.
   explicit Store(std::string folder) : folder_(std::move(folder)) {}
 
-  // SHA-256 of the contents of files and of their names, in any order: relative to `base` where they are below it. Missing
-  // files count as such. The same files elsewhere have the same hash.
+  // SHA-256 of the contents of files and of their names, in any order: relative to `base` where they are below it.
+  // Missing files count as such. The same files elsewhere have the same hash.
   Result<std::string> hash_of_files(const std::vector<std::string>& paths, const std::string& base);
   // What all results depend on; to be set before find and save.
   void set_context(const std::string& text);
