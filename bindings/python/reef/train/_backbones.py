@@ -37,8 +37,10 @@ def shipped_weights(kind: str, width: float) -> str:
 class GlobalBatchNorm(nn.BatchNorm2d):
     """Batch norm over the batches of all processes, so that a global batch gives the same numbers however it is cut."""
 
+    is_shared = True  # False: every process has all of the batch
+
     def forward(self, x: Tensor) -> Tensor:
-        if not (self.training and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+        if not (self.is_shared and self.training and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
             return super().forward(x)
         shape, count = (1, -1, 1, 1), torch.tensor([x.numel() / x.shape[1]], dtype=x.dtype, device=x.device)
         sums = _over_processes(torch.cat([x.sum((0, 2, 3)), count]))
@@ -68,12 +70,12 @@ def settle_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
     kept = [norm.momentum for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
-        norm.momentum = None
+        norm.momentum, norm.is_shared = None, False  # all processes see the same batches
     model.train()
     for batch in batches:
         model(batch)
     for norm, momentum in zip(norms, kept):
-        norm.momentum = momentum
+        norm.momentum, norm.is_shared = momentum, True
     model.eval()
 
 
