@@ -101,6 +101,7 @@ TEST(Structure, GraphsAreEditedInOnePlace) {
       {"src/quantize/fold_quantization.cpp", "gives a layer a float copy of its weights"},
       {"src/quantize/weights_only.cpp", "gives a layer a smaller copy of its weights"},
       {"src/quantize/selection_tail.cpp", "copies operators of one model behind another"},
+      {"src/quantize/recover/convolve_uneven_layers.cpp", "gives a layer's weights the shape of a filter"},
       {"src/quantize/recover/correct_biases.cpp", "gives a layer a bias of its own"},
       {"src/learn/head_builder.cpp", "begins a head with its input"},
       {"src/learn/split.cpp", "joins two models"},

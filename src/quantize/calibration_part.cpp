@@ -169,8 +169,9 @@ Result<Calibration> merge_parts(const ir::Model& model, std::span<const std::int
     REEF_REQUIRE(part.subject == subject && part.histograms.size() == tensors,
                  "a part of the calibration was made of another model, other samples or other options");
     for (const CalibrationPart::Sample& sample : part.samples) {
-      REEF_REQUIRE(sample.position >= 0 && sample.position < std::ssize(in_order) && sample.tensors.size() == tensors,
-                   "a part of the calibration has a sample that is none of these");
+      REEF_REQUIRE(
+          sample.position >= 0 && sample.position < std::ssize(in_order) && sample.statistics.size() == tensors,
+          "a part of the calibration has a sample that is none of these");
       const CalibrationPart::Sample*& place = in_order[static_cast<std::size_t>(sample.position)];
       REEF_REQUIRE(place == nullptr, "sample {} of the calibration is in two parts", sample.position);
       place = &sample;
@@ -180,7 +181,7 @@ Result<Calibration> merge_parts(const ir::Model& model, std::span<const std::int
   const std::string* previous = nullptr;
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     REEF_REQUIRE(in_order[i] != nullptr, "sample {} of the calibration is in none of the parts", i);
-    for (std::size_t t = 0; t < tensors; ++t) result.tensors[t].merge_sample(in_order[i]->tensors[t]);
+    for (std::size_t t = 0; t < tensors; ++t) result.tensors[t].merge_sample(in_order[i]->statistics[t]);
     if (previous != nullptr && *previous == in_order[i]->inputs) ++result.repeated_samples;
     previous = &in_order[i]->inputs;
     ++result.samples;
@@ -202,7 +203,7 @@ std::vector<std::uint8_t> to_bytes(const CalibrationPart& part) {
   for (const CalibrationPart::Sample& sample : part.samples) {
     out.number(sample.position);
     out.text(sample.inputs);
-    for (const SampleStatistics& tensor : sample.tensors) {
+    for (const SampleStatistics& tensor : sample.statistics) {
       out.number(static_cast<std::uint8_t>(tensor.seen ? 1 : 0));
       if (tensor.seen) write(out, tensor);
     }
@@ -228,8 +229,8 @@ Result<CalibrationPart> read_part(std::span<const std::uint8_t> bytes) {
     sample.position = in.number<std::int64_t>();
     sample.inputs = in.text(kHashLength);
     for (std::size_t t = 0; t < part.histograms.size() && in.ok(); ++t) {
-      sample.tensors.push_back(in.number<std::uint8_t>() != 0 ? read_statistics(in) : SampleStatistics());
-      is_good = is_good && is_sound(sample.tensors.back());
+      sample.statistics.push_back(in.number<std::uint8_t>() != 0 ? read_statistics(in) : SampleStatistics());
+      is_good = is_good && is_sound(sample.statistics.back());
     }
   }
   REEF_REQUIRE(in.ok() && in.at_end() && is_good, "the part of a calibration is damaged");

@@ -24,7 +24,7 @@ struct CalibrationPart {
   struct Sample {
     std::int64_t position = 0;  // among all that calibrate
     std::string inputs;         // a hash: samples that repeat the one before are counted
-    std::vector<SampleStatistics> tensors;
+    std::vector<SampleStatistics> statistics;
   };
   std::vector<Sample> samples;
   std::vector<Histogram> histograms;  // by tensor

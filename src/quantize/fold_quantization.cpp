@@ -98,8 +98,8 @@ class Folder {
  public:
   explicit Folder(const ir::Model& model) { result_.model = model; }
 
-  Result<Folded> run() {
-    if (computes_in_16_bits(result_.model)) take_off_16_bits();
+  Result<Folded> run(bool takes_16_bits) {
+    if (takes_16_bits && computes_in_16_bits(result_.model)) take_off_16_bits();
     hybrid_weights();
     std::vector<ir::Operator> kept;
     const ir::Uses index(result_.model);
@@ -382,6 +382,8 @@ bool computes_in_16_bits(const ir::Model& model) {
   return result;
 }
 
-Result<Folded> fold_quantization(const ir::Model& model) { return Folder(model).run(); }
+Result<Folded> fold_quantization(const ir::Model& model, bool takes_16_bits) {
+  return Folder(model).run(takes_16_bits);
+}
 
 }  // namespace reef::quantize

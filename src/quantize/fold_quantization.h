@@ -42,8 +42,8 @@ struct Folded {
 // Whether activations are 16-bit numbers (int16x8), and none of 8 bits: such a model is a float one to start from.
 bool computes_in_16_bits(const ir::Model& model);
 
-// `model` must be verified.
-Result<Folded> fold_quantization(const ir::Model& model);
+// `model` must be verified. `takes_16_bits`: operators of 16-bit activations become float ones; else they stay.
+Result<Folded> fold_quantization(const ir::Model& model, bool takes_16_bits);
 
 // A plan with exactly the scales that are carried: operators become integer where all their operands have one, directly
 // or through operators that keep scales; the others stay float, saying so.

@@ -21,7 +21,10 @@
 namespace reef::quantize {
 namespace {
 
-Status check_model(const ir::Model& model) {
+// Modes that change weights alone: operators compute as before.
+bool is_weights_only(Mode mode) { return mode == Mode::kDynamic || mode == Mode::kFloat16; }
+
+Status check_model(const ir::Model& model, Mode mode) {
   const ir::Subgraph& graph = model.subgraphs[0];
   const auto is_float = [&](std::int32_t t) {
     return t >= 0 && graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
@@ -30,7 +33,7 @@ Status check_model(const ir::Model& model) {
     return op.type != "DEQUANTIZE" && op.type != "QUANTIZE" &&
            std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
   });
-  REEF_REQUIRE(has_float_ops || computes_in_16_bits(model),
+  REEF_REQUIRE(has_float_ops || (!is_weights_only(mode) && computes_in_16_bits(model)),
                "the model computes nothing in float32: it is quantized already. `reef compile` takes it as it is");
   return ok_status();
 }
@@ -295,12 +298,12 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
 
 Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
                                 const QuantizeOptions& options, const Calibrator& calibrator) {
-  REEF_RETURN_IF_ERROR(check_model(model));
+  REEF_RETURN_IF_ERROR(check_model(model, options.mode));
   REEF_RETURN_IF_ERROR(cpu::check_operators(model));
-  REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
+  REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model, !is_weights_only(options.mode)));
   REEF_RETURN_IF_ERROR(check_runs(folded.model));
   REEF_RETURN_IF_ERROR(check_names(folded.model, options));
-  if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) {
+  if (is_weights_only(options.mode)) {
     return weights_only(folded.model, source, options);
   }
   if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
