@@ -90,7 +90,6 @@ void add_common(Command& command, LearnArguments& arguments) {
       .required();
   add_front_end_flags(command, arguments.front_end);
   add_data_options(command, arguments.data, /*is_required=*/true);
-  add_stages_option(command, arguments.data);
   command
       .add_option("-o,--output", arguments.output,
                   "The learned model, or folder for it; class names go to ..._labels.txt beside it")

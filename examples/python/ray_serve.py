@@ -11,6 +11,7 @@ import reef
 from reef.coral.adapters import classify, common
 from reef.coral.utils.dataset import read_label_file
 from ray import serve
+from starlette.responses import JSONResponse  # comes with Ray Serve
 
 from _shared import MODELS, for_edge_tpu
 
@@ -39,7 +40,10 @@ class Classifier:
         return {"label": self.labels.get(best.id, str(best.id)), "score": float(best.score)}
 
     async def __call__(self, request):
-        return self.classify(await request.body())
+        try:
+            return self.classify(await request.body())
+        except (ValueError, RuntimeError) as error:  # the file is no picture, or not of a kind that is read
+            return JSONResponse({"error": str(error)}, status_code=400)
 
 
 app = Classifier.bind(for_edge_tpu(pathlib.Path(MODELS / "reef_creatures_int8.tflite")), MODELS / "reef_creatures_labels.txt")

@@ -109,8 +109,9 @@ class LocalScheduler(Scheduler):
 
 
 def _no_cluster(address: Optional[str], why: str) -> str:
-    place = f"there is no Ray cluster at {address}" if address else "Ray does not start here"
-    return f"{place}: {why}. `ray start --head` starts one; --cluster local:N needs none"
+    place = f"there is no Ray cluster at {address}, or it lets nobody in" if address else "Ray does not start here"
+    token = " If it asks for a token, set RAY_AUTH_MODE and RAY_AUTH_TOKEN as for its head." if address else ""
+    return f"{place}: {why}. `ray start --head` starts one; --cluster local:N needs none.{token}"
 
 
 def _require_listener(address: str) -> None:
