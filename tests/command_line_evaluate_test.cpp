@@ -63,7 +63,8 @@ TEST_F(CommandLine, EvalSaysWhatIsMissing) {
   EXPECT_NE(wrong.text.find("'blur' is not known"), std::string::npos);
   const Outcome no_data = reef("eval " + kCreatures + " --data " + kCreatures + " --metric top1");
   EXPECT_EQ(no_data.exit_code, 1);
-  EXPECT_NE(no_data.text.find("no folder of pictures, no .npz, no .npy, no TFRecord"), std::string::npos) << no_data.text;
+  EXPECT_NE(no_data.text.find("no folder of pictures, no .npz, no .npy, no TFRecord"), std::string::npos)
+      << no_data.text;
 }
 
 TEST_F(CommandLine, RunAndEvalRepeatStoredPreprocessing) {

@@ -259,9 +259,10 @@ TEST_F(CommandLineFiles, NamesThatFollowFromOthersAreChecked) {
 
 // The table above has every command that writes; a new one must come here or there.
 TEST_F(CommandLineFiles, EveryCommandIsAccountedFor) {
-  // --out of run: above. models, man, export, train and tune write several files into a folder, exec becomes another program.
+  // --out of run: above. models, man, export, train and tune write several files into a folder, exec becomes another
+  // program.
   std::set<std::string> known = {"run", "eval",   "devices",    "verify", "audit", "inspect", "models",
-                                 "man", "export", "completion", "exec",   "help",  "train", "tune"};
+                                 "man", "export", "completion", "exec",   "help",  "train",   "tune"};
   for (const Writer& writer : kWriters)
     known.insert(std::string(writer.line).substr(0, std::string(writer.line).find(' ')));
   std::istringstream help(reef("--help").text);

@@ -136,13 +136,14 @@ REEF_API const char* reef_model_signature_output(const reef_model* model, size_t
 struct reef_compile_options; /* below */
 
 /* The model that the chip computes, after the rewrites of `reef compile`: what quantization-aware training must repeat.
- * Operators that the compiler would join into one table for the scales that they have stay as they are, because training
- * changes scales. *json: `ops`, for each operator its type, its attributes by TFLite's names, `on_cpu` (why the chip does not run it;
+ * Operators that the compiler would join into one table for the scales that they have stay as they are, because
+ * training changes scales. *json: `ops`, for each operator its type, its attributes by TFLite's names, `on_cpu` (why
+ * the chip does not run it;
  * "": it does) and `is_rewritten` (a rewrite made it); `rewrites`, a sentence each. `options` may be NULL. */
 REEF_API reef_status reef_model_for_training(const reef_model* model, const struct reef_compile_options* options,
                                              reef_model** rewritten, char** json);
-/* The same with all rewrites: what the chip computes as long as no scale changes. Operators named ReefFunction are Reef's
- * own; such a model cannot be saved. */
+/* The same with all rewrites: what the chip computes as long as no scale changes. Operators named ReefFunction are
+ * Reef's own; such a model cannot be saved. */
 REEF_API reef_status reef_model_as_compiled(const reef_model* model, const struct reef_compile_options* options,
                                             reef_model** rewritten, char** json);
 

@@ -52,7 +52,7 @@ struct EmbeddedData {
   std::vector<std::string> names;    // of the samples, in the order of the rows
   std::vector<std::string> digests;  // of what the model was given
   std::vector<RejectedSample> rejected;
-  double seconds = 0;  // measured
+  double seconds = 0;             // measured
   runtime::DealerReport devices;  // that did it, in the last round
 };
 // `extractor` must be verified and have one output. `seen`: samples that must not come again (test data against what

@@ -90,7 +90,8 @@ TEST(Flow, OrderIsAFunctionOfSeedAndEpoch) {
   EXPECT_NE(order(1, 0), order(1, 1));
   EXPECT_NE(order(1, 0), order(2, 0));
   // Frozen: files of a training run say "seed 1, epoch 2" and mean this order, whatever the version.
-  EXPECT_EQ(Flow(std::make_shared<Pictures>(8)).shuffle(1).order(2), (std::vector<std::int64_t>{1, 3, 4, 2, 7, 6, 0, 5}));
+  EXPECT_EQ(Flow(std::make_shared<Pictures>(8)).shuffle(1).order(2),
+            (std::vector<std::int64_t>{1, 3, 4, 2, 7, 6, 0, 5}));
 }
 
 TEST(Flow, ShardsAreTheWholeAndVariedAlike) {
