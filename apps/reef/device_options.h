@@ -27,7 +27,8 @@ void add_devices_option(Command& command, DeviceArguments& arguments);
 // `has_clock`: also --clock, for commands that have none of their own.
 void add_device_options(Command& command, DeviceArguments& arguments, bool has_clock = true);
 
-// What each of several devices did; nothing for one. With `is_verbose` also what it waited for.
+// Prints how many samples each of several devices did, and with `is_verbose` how long it waited. Prints nothing for one
+// device.
 void print_shares(const runtime::DealerReport& report, bool is_verbose);
 nlohmann::ordered_json shares_json(const runtime::DealerReport& report);
 

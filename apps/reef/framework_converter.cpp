@@ -181,7 +181,7 @@ std::string text_of(const std::string& path) {
   return file.ok() ? std::string(reinterpret_cast<const char*>(file->data()), file->size()) : std::string();
 }
 
-// What went wrong: the last lines; of an exception of Python only itself, without the calls that led to it.
+// The last lines of a program's errors. A Python exception is shortened to itself, without the calls that led to it.
 std::string end_of(const std::string& text) {
   constexpr std::size_t kMost = 2000, kMostOfException = 600;
   if (const std::size_t calls = text.rfind("Traceback (most recent call last):"); calls != std::string::npos) {

@@ -19,7 +19,7 @@
 
 namespace reef::app {
 
-// What an input's source begins with if nobody gave the input.
+// The first words of an input's source if nobody gave the input.
 inline constexpr std::string_view kMadeUp = "pseudo-random";
 
 struct RunOptions {

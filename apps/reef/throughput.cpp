@@ -51,7 +51,8 @@ Result<Ways> find_ways(const std::shared_ptr<const ir::Model>& model, int device
   return ways;
 }
 
-// Of equal ones the one with fewer segments, whose latency is shorter.
+// The way with the highest predicted throughput. If two are equal, the one with fewer segments wins: its latency is
+// shorter.
 Prediction predict(const Ways& ways, int devices, const chip::LinkProfile& link, const compiler::SharedHost& host) {
   std::vector<compiler::Throughput> all;
   for (const auto& [segments, split] : ways.splits) {
@@ -136,7 +137,7 @@ void print_table(const std::vector<Prediction>& rows) {
   }
 }
 
-// What the devices wait for.
+// Names the resource that limits throughput at the largest number of devices.
 std::string limit_of(const std::vector<Prediction>& rows, const compiler::SharedHost& host) {
   const compiler::Throughput& last = rows.back().best;
   if (last.host_share > 0.9) return fmt::format("the host's {} cores", host.cores);

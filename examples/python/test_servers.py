@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reef inside servers: the model of Triton's Python backend behind a stub of the module that Triton gives it, and Ray Serve
-where it is installed."""
+"""Reef inside servers: the model of Triton's Python backend with a stand-in for the module that Triton gives it
+(Triton itself is no package of PyPI: nothing here ran in a real one), and Ray Serve where it is installed."""
 
 import importlib.util
 import json
@@ -19,9 +19,9 @@ MODELS = HERE.parents[1] / "models"
 LABELS = (MODELS / "reef_creatures_labels.txt").read_text().split()
 
 
-def triton_stub():
+def stand_in_for_triton():
     """The part of triton_python_backend_utils that a model needs, as Triton's documentation describes it."""
-    stub = types.ModuleType("triton_python_backend_utils")
+    module = types.ModuleType("triton_python_backend_utils")
 
     class Tensor:
         def __init__(self, name, array):
@@ -54,10 +54,10 @@ def triton_stub():
         def __init__(self, inputs):
             self.inputs_by_name = {tensor.name(): tensor for tensor in inputs}
 
-    stub.Tensor, stub.TritonError = Tensor, TritonError
-    stub.InferenceResponse, stub.InferenceRequest = InferenceResponse, InferenceRequest
-    stub.get_input_tensor_by_name = lambda request, name: request.inputs_by_name.get(name)
-    return stub
+    module.Tensor, module.TritonError = Tensor, TritonError
+    module.InferenceResponse, module.InferenceRequest = InferenceResponse, InferenceRequest
+    module.get_input_tensor_by_name = lambda request, name: request.inputs_by_name.get(name)
+    return module
 
 
 def pixels_of(name):
@@ -71,7 +71,7 @@ class Triton(unittest.TestCase):
         self.repository = pathlib.Path(folder.name, "creatures")
         (self.repository / "1").mkdir(parents=True)
         reef.compile(MODELS / "reef_creatures_int8.tflite", self.repository / "1" / "model.tflite")
-        self.utils = triton_stub()
+        self.utils = stand_in_for_triton()
         sys.modules["triton_python_backend_utils"] = self.utils
         self.addCleanup(sys.modules.pop, "triton_python_backend_utils")
         spec = importlib.util.spec_from_file_location("triton_model", HERE / "triton" / "creatures" / "1" / "model.py")

@@ -122,7 +122,7 @@ SharedHost usual_host(const chip::LinkProfile& link) {
 
 namespace {
 
-// What a sample is at in a stage. A chip works for one sample from its input to its output.
+// The step that a sample is at within a stage. A chip works for one sample from its input to its output.
 enum class Phase : std::uint8_t { kHost, kIn, kChip, kOut };
 
 struct Job {

@@ -2,7 +2,7 @@
 // Throughput of several Edge TPUs on one host, in simulated time: the samples of `replicas` copies of a model, each cut
 // into segments on chips of their own, with what they share: the host's cores, and one USB controller.
 //
-// What an inference needs comes from the timeline of the generated code on the virtual device (stage_time): bytes over
+// The cost of an inference comes from the timeline of the generated code on the virtual device (stage_time): bytes over
 // the link each way, time on the chip that no transfer hides, and the host's part, of which all counts as work of a
 // core. Devices on USB share a controller in each direction: `n` transfers at once get capacity / n each, and none more
 // than its link alone. Cards on PCIe have lanes of their own. Not known, and so left out: what hubs cost, interrupts
@@ -30,8 +30,8 @@ struct StageTime {
   double alone_us(const chip::LinkProfile& link) const;
 };
 
-// Of a compiled model: runs it twice with inputs of zeros on a virtual device, the second time with its parameters on
-// the chip. `cpu_us`: estimate of the operators that stay on the CPU.
+// The cost of one inference of a compiled model. Runs the model twice with inputs of zeros on a virtual device, the
+// second time with its parameters on the chip. `cpu_us`: estimate of the operators that stay on the CPU.
 Result<StageTime> stage_time(const std::shared_ptr<const ir::Model>& compiled, const chip::LinkProfile& link,
                              double cpu_us, const Budget& budget);
 
@@ -56,8 +56,8 @@ struct Throughput {
   int devices = 0, replicas = 0, segments = 0;
   double per_second = 0;
   double p50_ms = 0, p90_ms = 0, p99_ms = 0;  // from the host's call to its return
-  // Of the time of the host's cores, of the controller's capacity in its busier direction, and of the chips' time
-  // (their mean, transfers not counted).
+  // Shares in use, 0 to 1: of the time of the host's cores, of the controller's capacity in its busier direction, and
+  // of the chips' time (their mean, transfers not counted).
   double host_share = 0, controller_share = 0, chip_share = 0;
 };
 // `replicas` copies, each with one sample more on its way than it has segments.

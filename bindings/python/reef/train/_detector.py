@@ -50,7 +50,7 @@ class YoloHead(nn.Module):
         return torch.cat([centre, share[..., 2:]], -1)
 
 
-# Of default boxes: sides as fractions of the picture, for the three maps from fine to coarse, and width beside height.
+# Default boxes: their sides as fractions of the picture, for the three maps from fine to coarse, and their widths over their heights.
 _SCALES, _RATIOS = (0.10, 0.25, 0.55), (1.0, 2.0, 0.5, 1.0)
 _LARGER = 1.4  # the side of the second square box beside the first
 

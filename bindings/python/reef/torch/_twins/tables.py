@@ -28,7 +28,9 @@ _FUNCTIONS: Dict[str, Callable[[Tensor], Tensor]] = {
     "ELU": F.elu, "EXP": torch.exp, "LOG": lambda x: torch.log(x.clamp(min=1e-9)), "SQRT": lambda x: torch.sqrt(x.clamp(min=1e-9)),
     "ABS": torch.abs, "RELU_0_TO_1": lambda x: x.clamp(0.0, 1.0)}
 _JOINED = "ReefFunction"  # several operators that the compiler computes by one table; only in models whose scales stay
-_UNMARKED = frozenset(("LOGISTIC", "TANH", "RSQRT", "GELU", "DIV", "MUL", _JOINED))  # Google's tables, and Reef's that need no mark
+# Operators that the chip computes by a table whatever their scales; DIV and MUL only in the forms of is_table_function. No trait says
+# this: for all others it depends on the scales, and the rewrite leaves _MARK.
+_UNMARKED = frozenset(("LOGISTIC", "TANH", "RSQRT", "GELU", "DIV", "MUL", _JOINED))
 
 
 def is_table_function(call: Call) -> bool:
