@@ -14,18 +14,7 @@
 namespace reef::app {
 namespace {
 
-// Says what is missing before Reef's package is imported, which needs NumPy itself.
-constexpr char kStart[] = R"python(
-import importlib.util, json, runpy, sys
-if importlib.util.find_spec('numpy') is None:
-    text = (f"--cluster needs NumPy, but {sys.executable} does not have it. Install it (python3 -m venv tools && tools/bin/pip install "
-            "numpy ray), then: REEF_PYTHON=tools/bin/python reef ...")
-    if '--json' in sys.argv:
-        print(json.dumps({'schema_version': 1, 'error': {'kind': 'unsupported', 'message': text, 'exit_code': 1}}, indent=2))
-    sys.exit(f'reef: {text}')
-sys.argv[0] = 'reef.cluster'
-runpy.run_module('reef.cluster', run_name='__main__', alter_sys=True)
-)python";
+const PythonStart kStart = {"reef.cluster", "--cluster needs NumPy", "numpy", "numpy ray", "reef ..."};
 
 constexpr std::string_view kOption = "--cluster";
 
@@ -56,8 +45,12 @@ Status become_cluster(const std::string& command, const std::string& address) {
   const char* const python = std::getenv("REEF_PYTHON");
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> words = {
-      python != nullptr && *python != 0 ? python : "python3", "-c", kStart, command, address, self.string()};
+  std::vector<std::string> words = {python != nullptr && *python != 0 ? python : "python3",
+                                    "-c",
+                                    start_program(kStart),
+                                    command,
+                                    address,
+                                    self.string()};
   const std::vector<std::string> given = words_of_this_process();
   for (std::size_t i = 2; i < given.size(); ++i) {  // behind the program and the command
     if (given[i] == kOption) {

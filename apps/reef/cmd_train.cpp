@@ -13,19 +13,8 @@
 namespace reef::app {
 namespace {
 
-// Says what is missing before Reef's package is imported, which needs NumPy itself.
-constexpr char kStart[] = R"python(
-import importlib.util, json, runpy, sys
-missing = [name for name in ('numpy', 'torch', 'onnx') if importlib.util.find_spec(name) is None]
-if missing:
-    text = (f"training needs PyTorch, NumPy and ONNX, but {sys.executable} has no {', '.join(missing)}. Install them "
-            "(python3 -m venv tools && tools/bin/pip install torch numpy onnx), then: REEF_PYTHON=tools/bin/python reef train ...")
-    if '--json' in sys.argv:
-        print(json.dumps({'schema_version': 1, 'error': {'kind': 'unsupported', 'message': text, 'exit_code': 1}}, indent=2))
-    sys.exit(f'reef: {text}')
-sys.argv[0] = 'reef.train'
-runpy.run_module('reef.train', run_name='__main__', alter_sys=True)
-)python";
+const PythonStart kStart = {"reef.train", "training needs PyTorch, NumPy and ONNX", "numpy torch onnx",
+                            "torch numpy onnx", "reef train ..."};
 
 struct TrainArguments {
   std::string kind;
@@ -37,7 +26,7 @@ struct TrainArguments {
 
 std::vector<std::string> words_of(const TrainArguments& arguments) {
   const char* const python = std::getenv("REEF_PYTHON");
-  std::vector<std::string> words = {python != nullptr && *python != 0 ? python : "python3", "-c", kStart,
+  std::vector<std::string> words = {python != nullptr && *python != 0 ? python : "python3", "-c", start_program(kStart),
                                     arguments.kind};
   const auto add = [&](const char* option, const auto& value) {
     words.emplace_back(option);

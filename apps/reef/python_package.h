@@ -19,6 +19,17 @@ struct PythonPackage {
 };
 Result<PythonPackage> find_python_package();
 
+// A module of the package that a command becomes, and what it cannot do without.
+struct PythonStart {
+  std::string module;   // "reef.train"
+  std::string needs;    // the message's beginning: "training needs PyTorch, NumPy and ONNX"
+  std::string imports;  // names of modules, separated by spaces
+  std::string install;  // what pip is to install
+  std::string command;  // "reef train ...", to be typed again
+};
+// The program for `python3 -c`: it says what is missing before the package is imported, which needs NumPy itself.
+std::string start_program(const PythonStart& start);
+
 // `value` before what the environment variable holds.
 void put_in_front(const char* name, const std::string& value);
 
