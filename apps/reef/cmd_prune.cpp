@@ -142,8 +142,10 @@ report::Summary summary_of(const compiler::PruneRequest& request, const compiler
                 "--params, --fit and --latency remove whole channels");
   }
   if (outcome.meets_goal) {
+    const std::string& preprocess = request.data.preprocess;
     summary.add("next",
-                fmt::format("reef compile {} --data {}", shell_word(request.output), shell_word(request.data.path)));
+                fmt::format("reef compile {} --data {}{}", shell_word(request.output), shell_word(request.data.path),
+                            preprocess.empty() ? "" : " --preprocess " + shell_word(preprocess)));
   } else {
     summary.add("next", "ask for less, or allow --multiple 1 and a smaller --least-kept");
   }
