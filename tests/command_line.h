@@ -20,9 +20,26 @@ struct Outcome {
   std::string text;  // standard output and error together
 };
 
-inline Outcome reef(const std::string& arguments) {
+// A folder for the program's temporary files. Tests keep theirs elsewhere: the program may write to its own at any
+// time, but to no other folder that its command line does not name (apps/reef/sandbox.h).
+inline const std::string& temporary_folder_of_program() {
+  struct Folder {
+    Folder() { std::filesystem::create_directories(path); }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::string path =
+        (std::filesystem::temp_directory_path() / ("reef_program_" + std::to_string(::getpid()))).string();
+  };
+  static const Folder folder;
+  return folder.path;
+}
+
+// `environment`: "NAME=value", as a shell takes it.
+inline Outcome reef(const std::string& arguments, const std::string& environment = "") {
   Outcome outcome;
-  std::FILE* pipe = ::popen(fmt::format("{} {} 2>&1", REEF_PROGRAM, arguments).c_str(), "r");
+  std::FILE* pipe = ::popen(
+      fmt::format("TMPDIR='{}' {} {} {} 2>&1", temporary_folder_of_program(), environment, REEF_PROGRAM, arguments)
+          .c_str(),
+      "r");
   if (pipe == nullptr) return outcome;
   std::array<char, 4096> chunk{};
   for (std::size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) outcome.text.append(chunk.data(), n);

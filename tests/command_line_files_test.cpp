@@ -103,7 +103,8 @@ class CommandLineFiles : public CommandLine {
       line += ' ' + (word == "OUT" ? "'" + out + "'" : known == names_.end() ? word : path(known->second));
     }
     const std::string program = (fs::path(REEF_PROGRAM).parent_path() / writer.program).string();
-    return shell("cd " + path("away") + " && timeout 60 " + program + line);
+    return shell("cd " + path("away") + " && TMPDIR='" + temporary_folder_of_program() + "' timeout 60 " + program +
+                 line);
   }
 
   static Outcome shell(const std::string& command) {

@@ -37,7 +37,8 @@ void add_cluster_option(Command& command, std::string& address) {
       .add_option("--cluster", address,
                   "Spread the work over processes: local (as many as there are cores) or local:N on this machine; ray "
                   "starts Ray here, ray://HOST:PORT and HOST:PORT use a cluster (docs/cluster.md)")
-      .option_text("ADDRESS");
+      .option_text("ADDRESS")
+      .starts_programs();
 }
 
 Status become_cluster(const std::string& command, const std::string& address) {

@@ -98,7 +98,8 @@ void add_asm(Command& app, Action& action) {
   Command command = app.add_subcommand("asm", "Turn a listing made by `reef disasm` back into a file");
   command.add_option("listing", options->listing, "The text").required();
   command.add_option("-o,--out", options->out, "File to write: as the listing's origin, a model or bare instructions")
-      .required();
+      .required()
+      .writes();
   const Option raw =
       command.add_flag("--raw", options->raw, "Write the instructions of a one-program listing by themselves");
   command.add_option("--container", options->container, "Model file to put the programs into, instead of their origin")

@@ -111,7 +111,8 @@ void add_check(Command& app, Action& action) {
   command
       .add_option("--write-rewritten", flags->rewritten,
                   "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU")
-      .option_text("FILE");
+      .option_text("FILE")
+      .writes();
   add_limit_flags(command, flags->limits);
   command.add_flag("--strict", flags->strict,
                    "Exit with 1 if an operator stays on the CPU or, with --target, if the model does not run there");

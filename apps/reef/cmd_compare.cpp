@@ -172,8 +172,10 @@ void add_compare(Command& app, Action& action) {
           "every layer and sample; 0: layers are ranked by their own error")
       .check(not_negative())
       .capture_default_str();
-  command.add_option("-o,--output", arguments->output,
-                     "Write a page with pictures (HTML) to this file, or into this folder");
+  command
+      .add_option("-o,--output", arguments->output,
+                  "Write a page with pictures (HTML) to this file, or into this folder")
+      .writes();
   add_limit_flags(command, arguments->limits);
   command.add_flag("--all", arguments->all, "Show every layer");
   command.add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")

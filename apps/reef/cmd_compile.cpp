@@ -35,6 +35,7 @@
 #include "plan_options.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
+#include "sandbox.h"
 #include "stage_text.h"
 #include "target_option.h"
 #include "usage.h"
@@ -74,9 +75,11 @@ bool is_stage(const std::string& name) { return passes::contains(stage_names(), 
 // Google's own options, with Google's names.
 void add_googles_options(Command& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
-  command.add_option("-o,--out_dir,--output", how.out_dir,
-                     "Folder for the compiled model and its log (default: the current one), or the compiled file "
-                     "itself, a name that ends with .tflite");
+  command
+      .add_option("-o,--out_dir,--output", how.out_dir,
+                  "Folder for the compiled model and its log (default: the current one), or the compiled file "
+                  "itself, a name that ends with .tflite")
+      .writes(WritesByDefault::kHere);
   command.add_flag("-s,--show_operations", arguments.show_operations, "Also print the table of operations of the log");
   command
       .add_option("-m,--min_runtime_version", arguments.plan.runtime,
@@ -429,7 +432,8 @@ int edgetpu_compiler_main(int argc, char** argv) {
   }
   arguments.is_googles = true;
   int exit_code = 0;  // a file without anything for the chip is success to Google's compiler
-  const Status status = compile_models(arguments, exit_code);
+  Status status = enter_sandbox(line.outputs());
+  if (status.ok()) status = compile_models(arguments, exit_code);
   if (!status.ok()) print_error("reef: {}\n", status.message());
   return status.ok() ? 0 : kFailure;
 }

@@ -92,7 +92,7 @@ void add_man(Command& app, Action& action) {
   auto arguments = std::make_shared<ManArguments>();
   Command command = app.add_subcommand("man", "Print the man page of a command, or write all of them");
   command.add_option("command", arguments->words, "The command; none: reef itself");
-  command.add_option("-o,--output", arguments->output, "Write all pages to this folder");
+  command.add_option("-o,--output", arguments->output, "Write all pages to this folder").writes();
   command.footer("Example:\n  reef man compile | man -l -");
   command.callback(
       [arguments, app, &action] { action = [arguments, app] { return print_page(describe(app), *arguments); }; });

@@ -25,6 +25,7 @@
 #include "pass_report.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
+#include "sandbox.h"
 
 namespace reef::app {
 namespace {
@@ -161,6 +162,8 @@ Ending convert(ConvertOptions options) {
     // They are the file's now, and perhaps under other names.
     options.quantize.front_end.shapes.clear();
   }
+  // Not before: another framework's converter is a program that was started, and the command declares that it does so.
+  REEF_RETURN_IF_ERROR(enter_sandbox({options.output, options.map}));
   options.quantize.log = log_request(options.passes);
   if (options.quantize.has_data() && writes) return convert_and_quantize(options);
   compiler::ConvertRequest request;
@@ -194,16 +197,20 @@ Ending convert(ConvertOptions options) {
 void add_convert(Command& app, Action& action) {
   auto options = std::make_shared<ConvertOptions>();
   Command command = app.add_subcommand("convert", "Make a .tflite file of an ONNX, PyTorch, TensorFlow or Keras model");
+  command.starts_programs();  // the sandbox is entered when another framework's converter has ended
   command
       .add_option("model", options->model,
                   "A .onnx file; TorchScript or .pt2 (needs PyTorch); a YOLO checkpoint (needs Ultralytics); a "
                   "SavedModel folder, .keras file or frozen graph (needs TensorFlow)")
       .required();
-  command.add_option("-o,--output", options->output,
-                     "File to write, or folder for it (default: the model's name with .tflite)");
+  command
+      .add_option("-o,--output", options->output,
+                  "File to write, or folder for it (default: the model's name with .tflite)")
+      .writes(WritesByDefault::kHere);
   add_front_end_flags(command, options->quantize.front_end);
   command.add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)")
-      .option_text("FILE");
+      .option_text("FILE")
+      .writes();
   command.add_flag("--keep-qdq", options->keep_qdq,
                    "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
   add_data_options(command, options->quantize);

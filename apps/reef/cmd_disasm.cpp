@@ -72,7 +72,7 @@ void add_disasm(Command& app, Action& action) {
   auto options = std::make_shared<DisasmOptions>();
   Command command = app.add_subcommand("disasm", "Show Edge TPU programs as text that `reef asm` turns back");
   command.add_option("file", options->file, "An _edgetpu.tflite file, or bare instructions").required();
-  command.add_option("-o,--out", options->out, "Write the listing to this file instead of standard output");
+  command.add_option("-o,--out", options->out, "Write the listing to this file instead of standard output").writes();
   command.add_option("--only", options->only, "Only programs with this in their name, such as EXECUTION or 'op 0'");
   command.footer(
       "Example:\n  reef disasm model_edgetpu.tflite -o model.s && reef asm model.s -o same_edgetpu.tflite\n"

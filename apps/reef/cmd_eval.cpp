@@ -375,8 +375,10 @@ void add_eval(Command& app, Action& action) {
   add_limit_flags(command, arguments->limits);
   {
     const OptionGroup group(command, "In parts, in several processes (docs/cluster.md)");
-    Option partial = command.add_option("--partial", arguments->partial,
-                                        "Write what is kept of the samples to this file, for --merge (JSON)");
+    Option partial = command
+                         .add_option("--partial", arguments->partial,
+                                     "Write what is kept of the samples to this file, for --merge (JSON)")
+                         .writes();
     command
         .add_option("--merge", arguments->merge,
                     "Compute the figure of these files, or of those that a .txt file lists; they must hold every "
@@ -391,8 +393,10 @@ void add_eval(Command& app, Action& action) {
         .option_text("FILE");
     command.add_flag("--describe-samples", arguments->describes,
                      "Only print the samples' names and what was told from all of them, as JSON");
-    command.add_option("--keep", arguments->keep,
-                       "Folder for what is kept of each part with --cluster; a run that was killed goes on from there");
+    command
+        .add_option("--keep", arguments->keep,
+                    "Folder for what is kept of each part with --cluster; a run that was killed goes on from there")
+        .writes();
     add_cluster_option(command, arguments->cluster);
   }
   command.footer(

@@ -68,6 +68,7 @@ void add_exec(Command& app, Action& action) {
   auto arguments = std::make_shared<ExecArguments>();
   Command command = app.add_subcommand(
       "exec", "Run a program written for Coral as it is, with Reef in the place of Google's libraries");
+  command.starts_programs();
   command.add_option("command", arguments->command, "The program and its arguments, after --; none: a shell");
   command.add_flag("--only-libraries", arguments->only_libraries,
                    "Leave Python's modules alone: the program has its own TFLite runtime");

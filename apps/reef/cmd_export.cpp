@@ -116,7 +116,9 @@ void add_export(Command& app, Action& action) {
       "A folder for Coral's Micro SDK, or for TFLite Micro: main.cc, the model as file and C array, CMake lines");
   micro.add_option("model", arguments->model, "A compiled model (*_edgetpu.tflite); with --target tflm any .tflite")
       .required();
-  micro.add_option("-o,--out_dir", arguments->folder, "Folder for the program; made if there is none").required();
+  micro.add_option("-o,--out_dir", arguments->folder, "Folder for the program; made if there is none")
+      .required()
+      .writes();
   add_target_option(micro, arguments->target, {"micro", "tflm"});
   add_board_options(micro, arguments->target);
   micro.add_option("--labels", arguments->labels, "A file with one name of a class a line");

@@ -93,7 +93,8 @@ void add_common(Command& command, LearnArguments& arguments) {
   command
       .add_option("-o,--output", arguments.output,
                   "The learned model, or folder for it; class names go to ..._labels.txt beside it")
-      .required();
+      .required()
+      .writes();
   command
       .add_option("--test", options.test,
                   "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data")
@@ -121,8 +122,10 @@ void add_common(Command& command, LearnArguments& arguments) {
   command.add_flag_callback(
       "--no-curve", [&options] { options.has_curve = false; },
       "Do not measure how accuracy grows with the number of pictures");
-  command.add_option("--plot", arguments.plot,
-                     "Page (HTML) that shows accuracy against the number of pictures, for both methods");
+  command
+      .add_option("--plot", arguments.plot,
+                  "Page (HTML) that shows accuracy against the number of pictures, for both methods")
+      .writes();
   command.add_option("--threads", arguments.threads, "Threads; results do not depend on it. Default: all cores")
       .check(between(1, 256));
   add_limit_flags(command, arguments.limits);
@@ -238,8 +241,12 @@ void add_split(Command& parent, Action& action) {
   add_front_end_flags(command, arguments->front_end);
   command.add_option("--extractor", arguments->extractor, "Where picture -> embedding goes")
       .option_text("FILE")
-      .required();
-  command.add_option("--head", arguments->head, "Where embedding -> scores goes").option_text("FILE").required();
+      .required()
+      .writes();
+  command.add_option("--head", arguments->head, "Where embedding -> scores goes")
+      .option_text("FILE")
+      .required()
+      .writes();
   command.add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found")
       .option_text("NAME");
   command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
@@ -270,7 +277,7 @@ void add_join(Command& parent, Action& action) {
   command.add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding, or other results")
       .required();
   command.add_option("head", arguments->head, "A .tflite file that takes them").required();
-  command.add_option("-o,--output", arguments->output, "The whole model").required();
+  command.add_option("-o,--output", arguments->output, "The whole model").required().writes();
   command.footer("Example:\n  reef learn join extractor_edgetpu.tflite head.tflite -o classifier_edgetpu.tflite");
   command.callback([arguments, &action] { action = [arguments] { return join_files(*arguments); }; });
 }

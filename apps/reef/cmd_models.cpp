@@ -164,7 +164,9 @@ void add_models(Command& app, Action& action) {
   Command command =
       app.add_subcommand("models", "List the small models that come with Reef, or copy one to start from");
   command.add_option("name", arguments->name, "The model to copy; none: list them");
-  command.add_option("-o,--output", arguments->output, "Folder to copy it to").capture_default_str();
+  command.add_option("-o,--output", arguments->output, "Folder to copy it to")
+      .capture_default_str()
+      .writes(WritesByDefault::kHere);
   command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   command.footer("Example:\n  reef models yolo -o first");
   command.callback([arguments, &action] { action = [arguments] { return run_models(*arguments); }; });

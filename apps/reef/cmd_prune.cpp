@@ -261,8 +261,10 @@ void add_prune(Command& app, Action& action) {
   Command command =
       app.add_subcommand("prune", "Make a float model smaller without training: remove channels, fit the rest");
   command.add_option("model", request.model, "Float model (.tflite or .onnx)").required();
-  command.add_option("-o,--output", request.output,
-                     "File to write, or folder for it (default: the model's name with _pruned.tflite)");
+  command
+      .add_option("-o,--output", request.output,
+                  "File to write, or folder for it (default: the model's name with _pruned.tflite)")
+      .writes(WritesByDefault::kHere);
   add_goals(command, *arguments);
   add_data_options(command, arguments->data, /*is_required=*/true);
   command.add_option("--fit-samples", request.fit_samples, "Samples to fit weights to, at most")
@@ -297,11 +299,12 @@ void add_prune(Command& app, Action& action) {
   }
   {
     const OptionGroup group(command, "Further files");
-    command.add_option("--masks", request.masks, "Write which channels (or weights) stay to this .npz");
-    command.add_option("--map", request.map,
-                       "Write the same with names of ONNX initializers and PyTorch modules (JSON)");
-    command.add_option("--plot", request.plot, "Write a page (HTML) with accuracy against time and size");
-    command.add_option("--int8", request.int8, "Also write the pruned model quantized to int8");
+    command.add_option("--masks", request.masks, "Write which channels (or weights) stay to this .npz").writes();
+    command
+        .add_option("--map", request.map, "Write the same with names of ONNX initializers and PyTorch modules (JSON)")
+        .writes();
+    command.add_option("--plot", request.plot, "Write a page (HTML) with accuracy against time and size").writes();
+    command.add_option("--int8", request.int8, "Also write the pruned model quantized to int8").writes();
   }
   {
     const OptionGroup group(command, "In several processes (docs/cluster.md)");

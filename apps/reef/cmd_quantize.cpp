@@ -139,8 +139,10 @@ void add_quantize(Command& app, Action& action) {
   QuantizeArguments& how = arguments->quantize;
   Command command = app.add_subcommand("quantize", "Make an integer model from a float one");
   command.add_option("model", how.request.model, "Float model (.tflite or .onnx)").required();
-  command.add_option("-o,--output", how.request.output,
-                     "File to write, or folder for it (needed unless --stop-after is given)");
+  command
+      .add_option("-o,--output", how.request.output,
+                  "File to write, or folder for it (needed unless --stop-after is given)")
+      .writes(WritesByDefault::kHere);
   add_data_options(command, how);
   add_mode_option(command, how);
   add_quantizer_options(command, how);
@@ -155,8 +157,9 @@ void add_quantize(Command& app, Action& action) {
         .add_option("--shard", arguments->shard,
                     "Calibrate only with this part of the samples, with --partial: 0/4 is every fourth")
         .option_text("I/N");
-    Option partial = command.add_option("--partial", arguments->partial,
-                                        "Write what was seen of the samples to this file, and stop");
+    Option partial =
+        command.add_option("--partial", arguments->partial, "Write what was seen of the samples to this file, and stop")
+            .writes();
     command
         .add_option("--calibration-parts", arguments->parts,
                     "Go on from these files, which must hold every sample once")

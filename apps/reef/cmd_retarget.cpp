@@ -126,7 +126,7 @@ void add_retarget(Command& app, Action& action) {
   command.add_option("--template", options->compiled, "A file that Google's compiler made (..._edgetpu.tflite)")
       .option_text("FILE")
       .required();
-  Option output = command.add_option("-o,--output", options->output, "Where the result goes");
+  Option output = command.add_option("-o,--output", options->output, "Where the result goes").writes();
   const Option dry_run = command.add_flag("--dry-run", options->dry_run, "Do everything but write the result");
   output.excludes(dry_run);
   command.add_option(

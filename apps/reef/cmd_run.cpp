@@ -350,8 +350,10 @@ void add_run(Command& app, Action& action) {
       .add_option("--vocabulary", options->vocabulary,
                   "With --text: a file with one token a line; default: the one that the model carries")
       .option_text("FILE");
-  command.add_option("--draw", options->findings.draw,
-                     "Write the picture with what was found in it, boxes, masks or keypoints, to this PNG file");
+  command
+      .add_option("--draw", options->findings.draw,
+                  "Write the picture with what was found in it, boxes, masks or keypoints, to this PNG file")
+      .writes();
   command.add_option("--min-score", options->findings.least_score, "Show detections from this score on")
       .check(between(0.0, 1.0))
       .capture_default_str();
@@ -363,7 +365,7 @@ void add_run(Command& app, Action& action) {
   command.add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
       .capture_default_str();
   add_front_end_flags(command, options->front_end);
-  command.add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
+  command.add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)").writes();
   command.add_option("--labels", options->labels,
                      "Text file with one label a line (default: names in the model, or a *_labels.txt beside it)");
   command.add_option("--top", options->top, "How many of the largest values to show")
@@ -387,8 +389,10 @@ void add_run(Command& app, Action& action) {
           "Clock of the Edge TPU: max (500 MHz, default), high (250), medium (125) or low (63); of the simulated "
           "chip, also a number of MHz")
       .transform(clock_word());
-  command.add_option("--trace", options->time.trace,
-                     "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
+  command
+      .add_option("--trace", options->time.trace,
+                  "Write what every unit did when (simulated) as a trace for ui.perfetto.dev")
+      .writes();
   command.add_flag("--races", options->time.races,
                    "Find accesses that no wait orders; fails if simulated time contradicts the order executed");
   command

@@ -156,6 +156,7 @@ void add_detector(Command& parent, Action& action) {
 void add_train(Command& app, Action& action) {
   Command command =
       app.add_subcommand("train", "Train a whole model for the Edge TPU from your own pictures (PyTorch)");
+  command.starts_programs();
   command.require_subcommand();
   command.footer(
       "Examples:\n  reef train classifier --data photos -o mine\n"

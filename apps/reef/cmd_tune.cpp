@@ -216,8 +216,10 @@ void add_tune(Command& app, Action& action) {
   Command command = app.add_subcommand(
       "tune", "Search sizes, pruning, quantization and code for the best trades of accuracy and time");
   command.add_option("model", subject.model, "Float model (.tflite or .onnx)").required();
-  command.add_option("-o,--output", arguments->request.output,
-                     "Folder for the files and for what was measured (default: the model's name with _tuned)");
+  command
+      .add_option("-o,--output", arguments->request.output,
+                  "Folder for the files and for what was measured (default: the model's name with _tuned)")
+      .writes(WritesByDefault::kHere);
   add_data_options(command, arguments->data, /*is_required=*/true);
   add_search_options(command, *arguments);
   add_front_end_flags(command, arguments->front_end);

@@ -271,11 +271,14 @@ std::string footer() {
 void add_virtual_usb(Command& app, Action& action) {
   auto arguments = std::make_shared<VirtualUsbArguments>();
   Command command = app.add_subcommand("virtual-usb", "Run a program with virtual Edge TPUs plugged in");
+  command.starts_programs();
   command.add_option("command", arguments->command, "The program and its arguments, after --").required();
   command.add_option("--sticks", arguments->sticks, "How many sticks are plugged in; without it 1, with --pcie none")
       .check(between(0, kMostSticks));
   command.add_flag("--pcie", arguments->pcie, "A card is there, too: /dev/apex_0");
-  command.add_option("--log", arguments->log, "Write every operation on the devices to this file").option_text("FILE");
+  command.add_option("--log", arguments->log, "Write every operation on the devices to this file")
+      .option_text("FILE")
+      .writes();
   command.add_option("--speed", arguments->speed, "Of the sticks' ports: super (USB 3, the default) or high (USB 2)")
       .transform(one_of({"super", "high"}));
   command.add_flag("--ready", arguments->is_ready, "Sticks have firmware already, as if a program had used them");

@@ -2,7 +2,9 @@
 #include "command.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <CLI/CLI.hpp>
 
@@ -24,6 +26,23 @@ std::string innermost_path(const CLI::App& app) {
     path += " " + command->get_name();
   }
   return path;
+}
+
+// What CLI11 does not know of options and commands. Entries live as long as the program, as the parsers do.
+std::map<const CLI::Option*, WritesByDefault>& written_options() {
+  static std::map<const CLI::Option*, WritesByDefault> all;
+  return all;
+}
+std::set<const void*>& starters_of_programs() {  // options and commands
+  static std::set<const void*> all;
+  return all;
+}
+
+// The commands that were asked for, outermost first: reef, learn, imprint.
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  std::vector<const CLI::App*> all = {&app};
+  while (!all.back()->get_subcommands().empty()) all.push_back(all.back()->get_subcommands().front());
+  return all;
 }
 
 }  // namespace
@@ -80,7 +99,19 @@ Option Option::needs(const Option& other) {
   return *this;
 }
 
+Option Option::writes(WritesByDefault otherwise) {
+  written_options()[option_] = otherwise;
+  return *this;
+}
+
+Option Option::starts_programs() {
+  starters_of_programs().insert(option_);
+  return *this;
+}
+
 // ---- Command ----
+
+void Command::starts_programs() { starters_of_programs().insert(app_); }
 
 Command Command::add_subcommand(const std::string& name, const std::string& description) {
   return Command(app_->add_subcommand(name, description));
@@ -171,6 +202,30 @@ ParseOutcome CommandLine::parse(const std::vector<std::string>& words) {
   return outcome;
 }
 
+std::vector<std::string> CommandLine::outputs() const {
+  std::vector<std::string> all;
+  for (const CLI::App* command : commands_of(*app_)) {
+    for (const CLI::Option* option : command->get_options()) {
+      const auto known = written_options().find(option);
+      if (known == written_options().end()) continue;
+      std::vector<std::string> named = option->results();
+      if (named.empty() && known->second == WritesByDefault::kHere) named = {"."};
+      all.insert(all.end(), named.begin(), named.end());
+    }
+  }
+  return all;
+}
+
+bool CommandLine::starts_programs() const {
+  for (const CLI::App* command : commands_of(*app_)) {
+    if (starters_of_programs().contains(command)) return true;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() > 0 && starters_of_programs().contains(option)) return true;
+    }
+  }
+  return false;
+}
+
 void refuse_usage(const std::string& sentence) { throw CLI::ValidationError(sentence); }
 
 void refuse_missing(const std::string& what) { throw CLI::RequiredError(what); }
@@ -201,9 +256,9 @@ std::string value_name(const CLI::Option& option, const std::vector<std::string>
   const std::string type = option.get_type_name();
   if (type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT")) return "NUMBER";
   std::string name = option.get_lnames().empty() ? "VALUE" : option.get_lnames().front();
-  static const std::vector<std::string> kFiles = {"output", "image", "in",     "draw",  "trace",   "report", "labels",
-                                                  "data",   "truth", "source", "model", "out_dir", "out",    "plot"};
-  return std::find(kFiles.begin(), kFiles.end(), name) != kFiles.end() ? "FILE" : upper_name(name);
+  static const std::vector<std::string> kRead = {"image", "in", "labels", "data", "truth", "source", "model"};
+  const bool is_read = std::find(kRead.begin(), kRead.end(), name) != kRead.end();
+  return is_read || written_options().contains(&option) ? "FILE" : upper_name(name);
 }
 
 // `as_positional`: an option may be given by name or by place.

@@ -6,6 +6,7 @@
 // long as the `CommandLine` that owns them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,9 @@ struct Validator {
   std::string operator()(std::string& text) const { return check(text); }
 };
 
+// Where an option's results go when the option is not given.
+enum class WritesByDefault : std::uint8_t { kNowhere, kHere };
+
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -42,6 +46,10 @@ class Option {
   Option option_text(const std::string& text);  // "MODE [int8]": the value's name in help, and the default
   Option excludes(const Option& other);
   Option needs(const Option& other);
+  // The value names a file or folder that the command writes: only there the sandbox lets it (sandbox.h).
+  Option writes(WritesByDefault otherwise = WritesByDefault::kNowhere);
+  // With this option the command starts other programs, which a sandbox would refuse.
+  Option starts_programs();
 
  private:
   CLI::Option* option_;
@@ -68,6 +76,8 @@ class Command {
   // Called when the command line has been parsed and names this command. It may refuse it by refuse_usage.
   void callback(const std::function<void()>& callback);
   void require_subcommand();
+  // The command exists to start other programs, which a sandbox would refuse.
+  void starts_programs();
   // Commands that were added since the last call stand under this heading in help.
   void group_commands(const std::string& heading);
   // Options that are added from now on stand under this heading in help. Returns the heading before.
@@ -107,6 +117,10 @@ class CommandLine {
   void remove_help_flag();
   // `words`: without the program's name.
   ParseOutcome parse(const std::vector<std::string>& words);
+
+  // Of the words that were parsed: files and folders that the command may write, and whether it starts programs.
+  std::vector<std::string> outputs() const;
+  bool starts_programs() const;
 
  private:
   std::unique_ptr<CLI::App> app_;

@@ -303,7 +303,8 @@ void add_device_test_options(Command& command, DeviceTestArguments& arguments) {
       .needs(test);
   command
       .add_option("--report", arguments.report, "With --test: write everything into this file, to attach to an issue")
-      .needs(test);
+      .needs(test)
+      .writes();
   command
       .add_option("--firmware", arguments.firmware, "With --test: file with a stick's firmware, or a libedgetpu.so.1")
       .option_text("FILE")

@@ -18,6 +18,7 @@
 #include "data_options.h"
 #include "json_output.h"
 #include "kernels/simd/targets.h"
+#include "sandbox.h"
 #include "usage.h"
 
 namespace {
@@ -103,6 +104,12 @@ void add_commands(reef::app::Command& app, reef::app::Action& action) {
   app.group_commands("This program");
 }
 
+// Runs the command, in the sandbox unless starting programs is what it is for.
+reef::app::Ending confined(const reef::app::CommandLine& line, const reef::app::Action& action) {
+  if (!line.starts_programs()) REEF_RETURN_IF_ERROR(reef::app::enter_sandbox(line.outputs()));
+  return action();
+}
+
 int run(int argc, char** argv) {
   using Kind = reef::app::ParseOutcome::Kind;
   reef::app::CommandLine line("reef", "Reef: an open compiler, simulator and toolbox for the Coral Edge TPU");
@@ -136,7 +143,7 @@ int run(int argc, char** argv) {
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
     reef::app::print_error("reef: note: {}\n", problem);
   }
-  const reef::app::Ending ending = action();
+  const reef::app::Ending ending = confined(line, action);
   if (ending.status.ok()) return ending.exit_code;
   if (wants_json(words)) reef::app::print_json_error(ending.status, kExitInputError);
   std::fflush(stdout);
