@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Front door. Everything is done by CMake; see CMakePresets.json for the configurations.
 #   make         build/reef        make test    build and run all tests     make format  clang-format the sources
-#   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
+#   make demo    a model at work   make bench   measure against peers       make fuzz    each fuzzer for MINUTES=1
 #   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
 #   make install [PREFIX=/usr/local] [DESTDIR=]    program, libraries, headers, find_package and pkg-config files
 #   make arm64   kernels and their tests for 64-bit ARM, in an emulator      make arm64-all    the whole program and its tests there
@@ -50,11 +50,13 @@ install:
 	@cmake --build --preset release --target reef libreef reef_delegate -j $(JOBS)
 	@DESTDIR=$(DESTDIR) cmake --install build --component library
 
+# FUZZERS="zip_archive numpy_npz" runs some.
+MINUTES ?= 1
 fuzz:
 	@tools/setup.sh fuzz
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz -j $(JOBS)
-	@tools/run_fuzzers.sh build-fuzz/fuzz 60
+	@JOBS=$(JOBS) tools/run_fuzzers.sh build-fuzz/fuzz $$(( $(MINUTES) * 60 )) $(FUZZERS)
 
 # Kernels and their tests for 64-bit ARM, in an emulator.
 arm64:

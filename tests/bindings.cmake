@@ -7,6 +7,14 @@ target_compile_definitions(api_tests PRIVATE REEF_SOURCE_DIR="${CMAKE_SOURCE_DIR
 target_link_libraries(api_tests PRIVATE libreef GTest::gtest GTest::gtest_main)
 gtest_discover_tests(api_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
 
+# A program that lets allocations of the library fail. Sanitizers have an operator new of their own.
+if(NOT REEF_SANITIZE)
+  add_executable(allocation_tests ${CMAKE_CURRENT_SOURCE_DIR}/allocation_failures.cpp)
+  target_compile_definitions(allocation_tests PRIVATE REEF_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(allocation_tests PRIVATE libreef GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(allocation_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
+endif()
+
 add_executable(delegate_tests ${REEF_BINDINGS}/tflite/delegate_test.cpp)
 target_compile_definitions(delegate_tests PRIVATE REEF_DELEGATE="$<TARGET_FILE:reef_delegate>")
 target_include_directories(delegate_tests PRIVATE ${REEF_BINDINGS}/tflite)

@@ -17,6 +17,11 @@ namespace reef::c_api {
 
 // Remembers the message for reef_error_message().
 reef_status report(const Status& status);
+// The same for a process without memory: it allocates nothing.
+reef_status report_no_memory() noexcept;
+
+// An internal error with this text.
+reef_status report_exception(const char* what) noexcept;
 
 // Runs `action`, which returns a Status.
 template <typename Action>
@@ -25,11 +30,11 @@ reef_status guarded(const Action& action) noexcept {
     const Status status = action();
     return status.ok() ? REEF_OK : report(status);
   } catch (const std::bad_alloc&) {
-    return report(Status(StatusCode::kResourceExhausted, "the system has no more memory"));
+    return report_no_memory();
   } catch (const std::exception& error) {
-    return report(internal_error("{}", error.what()));
+    return report_exception(error.what());
   } catch (...) {
-    return report(internal_error("something was thrown that is no error"));
+    return report_exception("something was thrown that is no error");
   }
 }
 

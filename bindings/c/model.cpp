@@ -13,6 +13,8 @@ namespace reef::c_api {
 namespace {
 
 thread_local std::string last_message;
+constexpr const char* kNoMemory = "the system has no more memory";
+thread_local bool is_without_memory = false;  // the last message is kNoMemory
 
 Status hand_over(ir::Model model, std::string name, reef_model** result) {
   REEF_REQUIRE(!model.subgraphs.empty(), "{}: the model has no subgraph", name);
@@ -39,11 +41,25 @@ std::int32_t number_at(const std::vector<std::int32_t>& numbers, std::size_t i) 
 
 }  // namespace
 
+reef_status report_no_memory() noexcept {
+  is_without_memory = true;
+  return REEF_RESOURCE_EXHAUSTED;
+}
+
+reef_status report_exception(const char* what) noexcept {
+  try {
+    return report(internal_error("{}", what));
+  } catch (...) {
+    return report_no_memory();
+  }
+}
+
 reef_status report(const Status& status) {
+  is_without_memory = false;
   try {
     last_message = status.message();
-  } catch (...) {  // no memory for the message: better none than an old one
-    last_message.clear();
+  } catch (...) {  // better this than an old message
+    is_without_memory = true;
   }
   switch (status.code()) {
     case StatusCode::kOk:
@@ -89,7 +105,7 @@ const char* reef_version(void) {
   static const std::string version(reef::reef_version());
   return version.c_str();
 }
-const char* reef_error_message(void) { return last_message.c_str(); }
+const char* reef_error_message(void) { return is_without_memory ? kNoMemory : last_message.c_str(); }
 void reef_string_free(char* text) { std::free(text); }
 
 reef_status reef_model_load(const char* path, reef_model** model) {

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/fork.h"
+#include "base/thread_group.h"
 
 namespace reef {
 
@@ -55,7 +55,7 @@ struct ThreadPool::Impl {
   explicit Impl(int threads) : generation_of_process(fork_generation()), shares(static_cast<std::size_t>(threads)) {}
 
   const std::uint32_t generation_of_process;
-  std::vector<std::thread> workers;
+  ThreadGroup workers;
   // A loop is begun by opening it and counting it; a worker that sees a new count joins by adding itself to `busy` and
   // then looking whether it is open. The caller closes the loop and then waits until nobody is busy. All of these are
   // sequentially consistent: a worker either sees that the loop is closed or is waited for.
@@ -126,8 +126,11 @@ struct ThreadPool::Impl {
 };
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>(std::max(threads, 1))) {
-  for (int i = 1; i < threads; ++i) {
-    impl_->workers.emplace_back([impl = impl_.get(), i] { impl->worker(static_cast<std::size_t>(i)); });
+  // Where the system has no more threads or memory, those that there are do the work: the others' chunks are taken from
+  // them, and no result depends on the number of threads.
+  bool is_started = true;
+  for (int i = 1; i < threads && is_started; ++i) {
+    is_started = impl_->workers.start([impl = impl_.get(), i] { impl->worker(static_cast<std::size_t>(i)); });
   }
 }
 
@@ -139,7 +142,7 @@ ThreadPool::~ThreadPool() {
   impl_->stopping = true;
   ++impl_->generation;
   impl_->generation.notify_all();
-  for (std::thread& worker : impl_->workers) worker.join();
+  impl_->workers.wait();
 }
 
 int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
@@ -148,7 +151,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
                               FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
-  if (impl_->workers.empty() || count <= grain || impl_->is_copy()) {
+  if (impl_->workers.size() == 0 || count <= grain || impl_->is_copy()) {
     for (std::int64_t begin = 0; begin < count && !impl_->late(); begin += std::min(grain, count - begin)) {
       body(begin, begin + std::min(grain, count - begin));
     }

@@ -12,6 +12,7 @@
 #include <map>
 #include <thread>
 
+#include "base/thread_group.h"
 #include "data/flow_plan.h"
 
 namespace reef::data {
@@ -27,6 +28,8 @@ class Run final : public FlowRun {
   Result<std::optional<Batch>> next() override;
   std::vector<StageCounters> counters() const override;
   double idle_with_work() const override;
+  // An error if no thread could be started: with fewer than wanted the run takes longer, nothing else.
+  Status started() const { return threads_.size() > 0 ? ok_status() : started_; }
 
  private:
   struct Item {
@@ -81,7 +84,8 @@ class Run final : public FlowRun {
   int idle_ = 0;  // threads
   double idle_with_work_ = 0;
   Clock::time_point accounted_ = Clock::now();
-  std::vector<std::thread> threads_;
+  Status started_;
+  ThreadGroup threads_;
 };
 
 Run::Run(std::shared_ptr<const FlowPlan> plan, std::vector<std::int64_t> order, std::int64_t epoch)
@@ -96,7 +100,7 @@ Run::Run(std::shared_ptr<const FlowPlan> plan, std::vector<std::int64_t> order, 
   stages_[0].name = "read";
   for (std::size_t i = 0; i < plan_->steps.size(); ++i) stages_[i + 1].name = plan_->steps[i].name;
   stages_.back().name = plan_->mixup > 0 ? "mixup, batch" : "batch";
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  started_ = threads_.start_all(static_cast<std::size_t>(threads), [this](std::size_t) { work(); });
 }
 
 Run::~Run() {
@@ -105,7 +109,7 @@ Run::~Run() {
     is_stopping_ = true;
   }
   work_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.wait();
 }
 
 bool Run::has_work(std::size_t stage) const {
@@ -195,15 +199,6 @@ Status Run::read(Item& item, bool& is_cached) const {
   return ok_status();
 }
 
-template <typename Work>
-Status without_exceptions(const Work& work) {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return make_error(StatusCode::kResourceExhausted, "out of memory");
-  }
-}
-
 void Run::read_one(std::unique_lock<std::mutex>& lock) {
   Item item;
   item.position = begun_++;
@@ -211,7 +206,7 @@ void Run::read_one(std::unique_lock<std::mutex>& lock) {
   if (has_work(0) && idle_ > 0) work_.notify_one();
   lock.unlock();
   bool is_cached = false;
-  const Status status = without_exceptions([&] { return read(item, is_cached); });
+  const Status status = or_out_of_memory([&] { return read(item, is_cached); });
   lock.lock();
   if (!status.ok()) return into_batch(std::move(item), status);
   pass_on(is_cached ? plan_->cached_steps + 1 : 0, std::move(item));
@@ -221,7 +216,7 @@ void Run::run_step(std::size_t stage, std::unique_lock<std::mutex>& lock) {
   Item item = std::move(stages_[stage].queue.front());
   stages_[stage].queue.pop_front();
   lock.unlock();
-  const Status status = without_exceptions(
+  const Status status = or_out_of_memory(
       [&] { return plan_->steps[stage - 1].run(item.sample, key(item.sample.number, static_cast<int>(stage))); });
   lock.lock();
   if (!status.ok()) return into_batch(std::move(item), status);
@@ -260,11 +255,8 @@ void Run::finish_batch(std::unique_lock<std::mutex>& lock) {
   const std::int64_t first = filling.samples[0].number;
   Result<Batch> batch = std::move(filling.failure);
   if (filling.failed_at < 0) {
-    try {
-      batch = make_batch(std::move(filling.samples), plan_->mixup, key(first, kMixupStep));
-    } catch (const std::bad_alloc&) {
-      batch = make_error(StatusCode::kResourceExhausted, "out of memory");
-    }
+    batch =
+        or_out_of_memory([&] { return make_batch(std::move(filling.samples), plan_->mixup, key(first, kMixupStep)); });
   }
   lock.lock();
   done_.emplace(number, std::move(batch));
@@ -305,7 +297,9 @@ Result<std::unique_ptr<FlowRun>> FlowPlan::run(std::shared_ptr<const FlowPlan> p
                                                std::int64_t epoch) {
   REEF_REQUIRE(!order.empty(), "there are no samples: {} are in the data, and none is left of them",
                plan->store->size());
-  return std::unique_ptr<FlowRun>(std::make_unique<Run>(std::move(plan), std::move(order), epoch));
+  auto run = std::make_unique<Run>(std::move(plan), std::move(order), epoch);
+  REEF_RETURN_IF_ERROR(run->started());
+  return std::unique_ptr<FlowRun>(std::move(run));
 }
 
 }  // namespace reef::data

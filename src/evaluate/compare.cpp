@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
-#include <thread>
 
+#include "base/thread_group.h"
 #include "evaluate/compare_weights.h"
 #include "evaluate/compare_worker.h"
 
@@ -106,7 +106,8 @@ void run_parts(CompareWorker& worker, const data::SampleSource& source, std::int
     }
     for (auto sample = static_cast<std::int64_t>(part); sample < source.size();
          sample += static_cast<std::int64_t>(parts.sums.size())) {
-      const Status status = worker.run(source, sample, sample < effect_samples, parts.sums[part], step);
+      const Status status =
+          or_out_of_memory([&] { return worker.run(source, sample, sample < effect_samples, parts.sums[part], step); });
       if (status.ok()) continue;
       parts.statuses[part] = status.in(fmt::format("sample {}", sample));
       return;
@@ -127,11 +128,12 @@ Result<CompareSums> run_all(const ComparePlan& plan, const data::SampleSource& s
     REEF_ASSIGN_OR_RETURN(auto worker, CompareWorker::create(plan));
     workers.push_back(std::move(worker));
   }
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < workers.size(); ++i)
-    threads.emplace_back([&, i] { run_parts(*workers[i], source, effect_samples, options, parts); });
+  ThreadGroup threads;
+  // Where the system has no more threads, those that there are do all parts.
+  for (std::size_t i = 1, is_started = 1; i < workers.size() && is_started != 0; ++i)
+    is_started = threads.start([&, i] { run_parts(*workers[i], source, effect_samples, options, parts); });
   run_parts(*workers[0], source, effect_samples, options, parts);
-  for (std::thread& thread : threads) thread.join();
+  threads.join();
   for (const Status& status : parts.statuses) REEF_RETURN_IF_ERROR(status);
   for (std::size_t i = 1; i < count; ++i) parts.sums[0].merge(parts.sums[i]);
   return std::move(parts.sums[0]);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <thread>
 
+#include "base/thread_group.h"
 #include "execute/cpu/evaluate.h"
 #include "execute/device/device.h"
 #include "formats/darwinn/reader.h"
@@ -63,12 +63,7 @@ struct Work {
 template <typename What>
 Status timed(double& seconds, const What& what) {
   const auto start = Clock::now();
-  Status status;
-  try {
-    status = what();
-  } catch (const std::bad_alloc&) {
-    status = make_error(StatusCode::kResourceExhausted, "out of memory");
-  }
+  Status status = or_out_of_memory(what);
   seconds += seconds_since(start);
   return status;
 }
@@ -144,11 +139,12 @@ Result<RunnerReport> run_samples(const std::shared_ptr<const ir::Model>& model, 
   }
   runtime::Dealer dealer(shares);
   Work work{*model, source, options, answer, dealer, {}, {}, 0};
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < interpreters.size(); ++i)
-    threads.emplace_back([&, i] { run_worker(static_cast<int>(i), *interpreters[i], work); });
+  ThreadGroup threads;
+  // Where the system has no more threads, those that there are do all samples.
+  for (std::size_t i = 1, is_started = 1; i < interpreters.size() && is_started != 0; ++i)
+    is_started = threads.start([&, i] { run_worker(static_cast<int>(i), *interpreters[i], work); });
   run_worker(0, *interpreters[0], work);
-  for (std::thread& thread : threads) thread.join();
+  threads.join();
   REEF_RETURN_IF_ERROR(dealer.result());
   RunnerReport report{seconds_since(start), work.times.inference, work.times.fetch,
                       work.times.answer,    dealer.report(),      interpreters[0]->notes()};

@@ -9,7 +9,8 @@
 #include <limits>
 #include <mutex>
 #include <set>
-#include <thread>
+
+#include "base/thread_group.h"
 
 namespace reef::runtime {
 namespace {
@@ -61,7 +62,7 @@ class Pipeline::Impl {
       stopping_ = true;
     }
     changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    threads_.wait();
   }
 
   // Finds the names that segments after each one still take; only the last one's outputs are left in the end.
@@ -84,8 +85,8 @@ class Pipeline::Impl {
     return ok_status();
   }
 
-  void start() {
-    for (std::size_t s = 0; s < segments_.size(); ++s) threads_.emplace_back([this, s] { work(s); });
+  Status start() {
+    return threads_.start_all(segments_.size(), [this](std::size_t s) { work(s); });
   }
 
   Status push(PipelineTensors tensors) {
@@ -135,7 +136,7 @@ class Pipeline::Impl {
       PipelineTensors tensors;
       if (!take(s, tensors)) return;
       const auto start = Clock::now();
-      const Status status = run(s, tensors);
+      const Status status = or_out_of_memory([&] { return run(s, tensors); });
       const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       std::unique_lock lock(mutex_);
       stats_[s] = {stats_[s].runs + 1, stats_[s].total_ms + ms};
@@ -184,7 +185,7 @@ class Pipeline::Impl {
   std::vector<SegmentStats> stats_;
   Status failure_;
   bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  ThreadGroup threads_;
 };
 
 Pipeline::Pipeline(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -199,7 +200,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(std::vector<cpu::Interpreter*
   }
   auto impl = std::make_unique<Impl>(std::move(segments), queue_size);
   REEF_RETURN_IF_ERROR(impl->link());
-  impl->start();
+  REEF_RETURN_IF_ERROR(impl->start());
   return std::unique_ptr<Pipeline>(new Pipeline(std::move(impl)));
 }
 

@@ -5,10 +5,10 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "base/thread_group.h"
 #include "execute/cpu/evaluate.h"
 #include "runtime/edge_tpu_op.h"
 
@@ -112,9 +112,9 @@ Result<DealerReport> run_replicas(const ReplicaOptions& options,
   const auto work = [&](int worker) {
     Replica& replica = *replicas[static_cast<std::size_t>(shares.device_of[static_cast<std::size_t>(worker)])];
     while (const auto sample = dealer.take(worker)) {
-      auto given = inputs(*sample);
+      auto given = or_out_of_memory([&] { return inputs(*sample); });
       if (!given.ok()) return dealer.give_up(*sample, given.status());
-      auto result = replica.run(std::move(*given));
+      auto result = or_out_of_memory([&] { return replica.run(std::move(*given)); });
       if (!result.ok()) {
         dealer.fail(worker, *sample, result.status());
         continue;
@@ -123,9 +123,11 @@ Result<DealerReport> run_replicas(const ReplicaOptions& options,
       dealer.hand_in(worker, *sample, [&use, kept, number = *sample] { return use(number, *kept); });
     }
   };
-  std::vector<std::thread> threads;
-  for (int worker = 0; worker < static_cast<int>(shares.device_of.size()); ++worker) threads.emplace_back(work, worker);
-  for (std::thread& thread : threads) thread.join();
+  ThreadGroup threads;
+  const Status started =
+      threads.start_all(shares.device_of.size(), [&](std::size_t worker) { work(static_cast<int>(worker)); });
+  if (threads.size() == 0) return started;  // fewer than wanted do all samples, too
+  threads.join();
   REEF_RETURN_IF_ERROR(dealer.result());
   return dealer.report();
 }

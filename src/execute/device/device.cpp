@@ -66,9 +66,17 @@ Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Packag
 }
 
 Status Device::execute(const Program& program, HostMemory& memory) {
+  is_reset_due_ = true;  // also where an exception (no memory) leaves the program half done
   const Status status = chip_.run(program, memory);
-  if (!status.ok()) cache_.clear();
+  is_reset_due_ = !status.ok() || chip_.was_stopped();
   return status;
+}
+
+void Device::reset_if_due() {
+  if (!is_reset_due_) return;
+  cache_.clear();
+  chip_.power_cycle();
+  is_reset_due_ = false;
 }
 
 Status Device::make_parameters_present(const std::shared_ptr<const LoadedPackage>& package) {
@@ -90,6 +98,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
   const darwinn::Executable& execution = *package->execution_;
   REEF_REQUIRE(inputs.size() == execution.input_layers.size(), "the package has {} inputs, {} were given",
                execution.input_layers.size(), inputs.size());
+  reset_if_due();
   HostMemory memory;
   memory.add("parameters", copy_of(execution.parameters.span()));
   memory.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(execution.scratch_size_bytes)), false);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A virtual Edge TPU as its driver sees it: load a package, give it tensors, take tensors.
 //
-// Parameters are cached as libedgetpu does it (host/parameter_cache.h). After a failure the chip counts as reset.
+// Parameters are cached as libedgetpu does it (host/parameter_cache.h). After a run that did not reach its end the chip
+// is reset, when the next one begins: until then it can be looked at.
 #pragma once
 
 #include <cstdint>
@@ -63,11 +64,13 @@ class Device {
  private:
   Status make_parameters_present(const std::shared_ptr<const LoadedPackage>& package);
   Status execute(const Program& program, HostMemory& memory);
+  void reset_if_due();
 
   Options options_;
   Chip chip_;
   Observer* observer_ = nullptr;
   host::ParameterCache cache_;
+  bool is_reset_due_ = false;
 };
 
 }  // namespace reef::device
