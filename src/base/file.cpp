@@ -14,6 +14,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/output_place.h"
+#include "base/strays.h"
 #include "base/temporary_name.h"
 
 namespace reef {
@@ -84,6 +85,7 @@ Status keep_old(NewFile& file) {
   file.old.emplace(TemporaryName::drawn_in(file.place.folder));
   // A link keeps the file in place all the time. Not every file system has links.
   if (::linkat(folder, name, folder, file.old->name(), 0) == 0 || errno == ENOENT) return ok_status();
+  file.old.emplace(TemporaryName(file.place.folder, new_name_of_only_copy()));
   if (::renameat(folder, name, folder, file.old->name()) == 0 || errno == ENOENT) return ok_status();
   return io_error(file.content->path, "create");
 }
@@ -155,6 +157,7 @@ Status write_files(std::span<const FileContent> contents) {
     return status;
   }
   files.clear();  // before signals may end the process: old contents have names that are removed here
+  for (const auto& [identity, folder] : folders) remove_strays(folder->get());
   return ok_status();
 }
 

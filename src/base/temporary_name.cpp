@@ -7,10 +7,11 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <random>
 
 #include <fcntl.h>
-#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/strays.h"
 
 namespace reef {
 namespace internal {
@@ -90,21 +91,10 @@ void on_signal(int signal) {
   errno = error;
 }
 
-std::string random_name() {
-  std::uint8_t bytes[16];
-  if (::getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
-    std::random_device device;  // a system without getrandom
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(device());
-  }
-  std::string name = ".reef-";
-  for (const std::uint8_t byte : bytes) name += fmt::format("{:02x}", byte);
-  return name;
-}
-
 }  // namespace
 
 TemporaryName TemporaryName::drawn_in(std::shared_ptr<const FileDescriptor> folder) {
-  return TemporaryName(std::move(folder), random_name());
+  return TemporaryName(std::move(folder), new_temporary_name());
 }
 
 TemporaryName::TemporaryName(std::shared_ptr<const FileDescriptor> folder, const std::string& name, Kind kind)

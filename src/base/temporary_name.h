@@ -8,7 +8,7 @@
 // belong together.
 //
 // Libraries do not install signal handlers: only the program calls install_interrupt_cleanup. A process that is killed
-// (SIGKILL) or whose machine stops can leave a file ".reef-...", never half a result.
+// (SIGKILL) or whose machine stops can leave a file ".reef-...", never half a result. Who writes there next removes it.
 #pragma once
 
 #include <initializer_list>
@@ -29,7 +29,7 @@ class TemporaryName {
  public:
   enum class Kind { kFile, kFolder };
 
-  // ".reef-" and 32 random digits, in `folder`. Nothing is made there yet.
+  // A name that nobody can guess, in `folder` (strays.h). Nothing is made there yet.
   static TemporaryName drawn_in(std::shared_ptr<const FileDescriptor> folder);
   // A name that is chosen already, of at most 63 bytes.
   TemporaryName(std::shared_ptr<const FileDescriptor> folder, const std::string& name, Kind kind = Kind::kFile);
