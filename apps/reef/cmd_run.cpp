@@ -21,6 +21,7 @@
 #include "execute/cpu/interpreter.h"
 #include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
+#include "ir/op.h"
 #include "ir/pseudo_random.h"
 #include "json_output.h"
 #include "result_files.h"

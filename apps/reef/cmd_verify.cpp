@@ -26,6 +26,7 @@
 #include "device_options.h"
 #include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
+#include "ir/op.h"
 #include "ir/pseudo_random.h"
 #include "json_output.h"
 #include "limit_flags.h"
@@ -67,7 +68,7 @@ bool remembers(const ir::Model& model) {
       if (tensor.is_variable) return true;
     }
     for (const ir::Operator& op : graph.operators) {
-      if (op.type == "ASSIGN_VARIABLE") return true;
+      if (op.type == Op::ASSIGN_VARIABLE) return true;
     }
   }
   return false;

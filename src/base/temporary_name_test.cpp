@@ -42,7 +42,7 @@ TEST_F(TemporaryNameTest, NamesDifferAndAreRemoved) {
     for (int i = 0; i < 200; ++i) {
       names.push_back(TemporaryName::drawn_in(opened_));
       EXPECT_TRUE(seen.insert(names.back().name()).second);
-      EXPECT_EQ(std::string(names.back().name()).size(), 38u);
+      EXPECT_LE(std::string(names.back().name()).size(), 63u);
       touch(names.back());
     }
     EXPECT_EQ(files(), 200);

@@ -6,6 +6,7 @@
 #include "base/version.h"
 #include "compiler/slicing.h"
 #include "emit/package.h"
+#include "ir/op.h"
 #include "lower/lower.h"
 #include "lower/rearrangement_cache.h"
 #include "schedule/schedule.h"
@@ -52,7 +53,7 @@ bool is_surely_too_large(const PartProgram& part, std::int64_t narrow_bytes) {
       if (is_activation) bytes += tensor.shape.checked_elements().value_or(0);
     };
     std::for_each(op.outputs.begin(), op.outputs.end(), add);
-    if (!op.inputs.empty() && op.type != "RESHAPE" && op.type != "QUANTIZE") add(op.inputs[0]);
+    if (!op.inputs.empty() && op.type != Op::RESHAPE && op.type != Op::QUANTIZE) add(op.inputs[0]);
     return bytes > chip::kTiles * narrow_bytes;
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/convert_driver.h"
+#include "ir/op.h"
 
 #include <algorithm>
 
@@ -9,7 +10,7 @@ namespace {
 bool carries_scales(const FrontEndResult& loaded) {
   const std::vector<ir::Operator>& ops = loaded.model.subgraphs[0].operators;
   return loaded.format == ModelFormat::kOnnx &&
-         std::any_of(ops.begin(), ops.end(), [](const ir::Operator& op) { return op.type == "QUANTIZE"; });
+         std::any_of(ops.begin(), ops.end(), [](const ir::Operator& op) { return op.type == Op::QUANTIZE; });
 }
 
 Status make_integer(const ConvertRequest& request, FrontEndResult& result) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <optional>
 
@@ -12,6 +11,7 @@
 #include "execute/device/device.h"
 #include "formats/darwinn/parameters/blob_layout.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "runtime/result_origins.h"
 
 namespace reef::compiler {
@@ -30,7 +30,7 @@ std::string name_of(const ir::Model& model, std::int32_t op) {
 // Operators whose weights a package must hold as bytes that depend on nothing else.
 bool has_weights(const ir::Model& model, std::int32_t op) {
   const ir::Operator& it = model.subgraphs[0].operators[static_cast<std::size_t>(op)];
-  if (it.type != "CONV_2D" && it.type != "DEPTHWISE_CONV_2D" && it.type != "FULLY_CONNECTED") return false;
+  if (it.type != Op::CONV_2D && it.type != Op::DEPTHWISE_CONV_2D && it.type != Op::FULLY_CONNECTED) return false;
   if (it.inputs.size() < 2 || it.inputs[1] < 0) return false;
   return !ir::constant_data(model, model.subgraphs[0].tensors[static_cast<std::size_t>(it.inputs[1])]).empty();
 }

@@ -24,8 +24,8 @@ void wrap(std::int64_t rows, std::span<std::byte> values) {
 
 // Rows of the table if `op` selects with its operand `k`, else 0.
 std::int64_t rows_of_table(const ir::Subgraph& graph, const ir::Operator& op, std::size_t k) {
-  const bool is_gather = op.type == "GATHER" && k == 1;
-  const bool is_lookup = op.type == "EMBEDDING_LOOKUP" && k == 0;
+  const bool is_gather = op.type == Op::GATHER && k == 1;
+  const bool is_lookup = op.type == Op::EMBEDDING_LOOKUP && k == 0;
   if ((!is_gather && !is_lookup) || op.inputs.size() < 2) return 0;
   const ir::Shape& table = graph.tensors[static_cast<std::size_t>(op.inputs[is_gather ? 0 : 1])].shape;
   std::int64_t axis = is_gather ? op.attributes.get_int("axis", 0) : 0;
@@ -35,7 +35,8 @@ std::int64_t rows_of_table(const ir::Subgraph& graph, const ir::Operator& op, st
 
 // Its results have values of its operands. SELECT among them: Keras counts negative indices from the end by it.
 bool keeps_values(const ir::Operator& op) {
-  return op.type == "CAST" || op.type == "SELECT" || op.type == "SELECT_V2" || ops::form_of(op) == ops::Form::kMove;
+  return op.type == Op::CAST || op.type == Op::SELECT || op.type == Op::SELECT_V2 ||
+         ops::form_of(op) == ops::Form::kMove;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "compiler/code_generator.h"
 #include "lower/rearrangement_cache.h"
 #include "ops/dependencies.h"
@@ -26,8 +27,6 @@ using partition::OpSet;
 
 // Parts that are made where one does not fit, unless several are asked for (-a).
 constexpr std::size_t kMostParts = 2, kMostPartsIfAsked = 32;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // One way to cut the model.
 struct Cut {

@@ -11,6 +11,7 @@
 #include "compiler/compile_names.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
+#include "ir/op.h"
 #include "quantize/fold_quantization.h"
 
 namespace reef::compiler {
@@ -26,8 +27,8 @@ Numbers numbers_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
   bool has_scales = false, computes_floats = false;
   for (const ir::Operator& op : graph.operators) {
-    const bool converts = op.type == "QUANTIZE" || op.type == "DEQUANTIZE";
-    has_scales = has_scales || converts || op.type == "FAKE_QUANT";
+    const bool converts = op.type == Op::QUANTIZE || op.type == Op::DEQUANTIZE;
+    has_scales = has_scales || converts || op.type == Op::FAKE_QUANT;
     computes_floats = computes_floats || (!converts && std::any_of(op.outputs.begin(), op.outputs.end(), [&](auto t) {
                         return graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
                       }));

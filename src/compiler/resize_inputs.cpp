@@ -9,6 +9,7 @@
 #include "execute/cpu/evaluate.h"
 #include "ir/describe.h"
 #include "ir/excerpt.h"
+#include "ir/op.h"
 #include "ops/inferred_shapes.h"
 
 namespace reef::compiler {
@@ -96,7 +97,7 @@ class Resizer {
     };
     const auto is_given = [&](std::int32_t t) { return t < 0 || is_known(t); };
     if (op.outputs.empty() || !std::all_of(op.outputs.begin(), op.outputs.end(), is_size)) return false;
-    if (op.type == "SHAPE") {
+    if (op.type == Op::SHAPE) {
       set(op.outputs[0], sizes_of(known(op.inputs[0]).shape, known(op.outputs[0]).type));
       return true;
     }

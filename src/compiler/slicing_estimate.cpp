@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/op.h"
 #include "lower/builder.h"
 
 namespace reef::compiler {
@@ -367,16 +368,16 @@ std::int64_t GroupEstimate::host_cycles(const lower::SliceRows& slice) const {
 std::int64_t GroupEstimate::pixel_cycles(const RowOp& op) const {
   const ir::Operator& model = graph().operators[static_cast<std::size_t>(op.op)];
   const std::int64_t channels = graph().tensors[static_cast<std::size_t>(op.results[0].tensor)].shape.last();
-  if (model.type != "CONV_2D" && model.type != "DEPTHWISE_CONV_2D") return (channels + 3) / 4;
+  if (model.type != Op::CONV_2D && model.type != Op::DEPTHWISE_CONV_2D) return (channels + 3) / 4;
   const ir::Shape& weights = graph().tensors[static_cast<std::size_t>(model.inputs[1])].shape;
   const std::int64_t positions = std::int64_t{weights[1]} * weights[2];
-  if (model.type == "DEPTHWISE_CONV_2D") return positions * ((channels + 3) / 4);
+  if (model.type == Op::DEPTHWISE_CONV_2D) return positions * ((channels + 3) / 4);
   return positions * ((weights[3] + 3) / 4) * ((channels + 63) / 64);
 }
 
 std::int64_t GroupEstimate::parameter_cycles(const RowOp& op) const {
   const std::string& type = graph().operators[static_cast<std::size_t>(op.op)].type;
-  return type == "CONV_2D" || type == "DEPTHWISE_CONV_2D" ? kRingLineCycles * pixel_cycles(op) : 0;
+  return type == Op::CONV_2D || type == Op::DEPTHWISE_CONV_2D ? kRingLineCycles * pixel_cycles(op) : 0;
 }
 
 }  // namespace reef::compiler

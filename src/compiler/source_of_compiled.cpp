@@ -7,6 +7,7 @@
 #include "compiler/recorded_rewrites.h"
 #include "compiler/source_alignment.h"
 #include "formats/darwinn/reader.h"
+#include "ir/op.h"
 
 namespace reef::compiler {
 namespace {
@@ -31,7 +32,7 @@ const ir::Operator* dequantize_named(const ir::Subgraph& graph, const std::strin
   if (std::any_of(tensor + 1, graph.tensors.end(), named)) return nullptr;
   const auto index = static_cast<std::int32_t>(tensor - graph.tensors.begin());
   const auto gives = [&](const ir::Operator& op) {
-    return op.type == "DEQUANTIZE" && op.inputs.size() == 1 && op.inputs[0] >= 0 && op.outputs.size() == 1 &&
+    return op.type == Op::DEQUANTIZE && op.inputs.size() == 1 && op.inputs[0] >= 0 && op.outputs.size() == 1 &&
            op.outputs[0] == index;
   };
   const auto found = std::find_if(graph.operators.begin(), graph.operators.end(), gives);

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "data/scaling_in_model.h"
+#include "ir/op.h"
 
 namespace reef::data {
 namespace {
@@ -149,7 +150,7 @@ std::optional<Range> range_of(ir::DataType type, const ir::Quantization& q) {
 // The range of a float input that is quantized right away.
 std::optional<Range> quantized_range(const ir::Subgraph& graph, std::int32_t tensor) {
   for (const ir::Operator& op : graph.operators) {
-    if (op.type != "QUANTIZE" || op.inputs.size() != 1 || op.inputs[0] != tensor || op.outputs.size() != 1) continue;
+    if (op.type != Op::QUANTIZE || op.inputs.size() != 1 || op.inputs[0] != tensor || op.outputs.size() != 1) continue;
     const ir::Tensor& result = graph.tensors[static_cast<std::size_t>(op.outputs[0])];
     if (auto range = range_of(result.type, result.quantization)) return range;
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/constants.h"
+#include "ir/op.h"
 #include "ir/uses.h"
 #include "numeric/half.h"
 
@@ -16,9 +17,9 @@ constexpr std::size_t kMostChannels = 4;
 constexpr int kMostSteps = 16;  // operators followed: preprocessing is short
 
 bool moves_or_converts(std::string_view type) {
-  return type == "CAST" || type == "TRANSPOSE" || type == "RESHAPE" || type == "PAD" || type == "PADV2" ||
-         type == "MIRROR_PAD" || type == "RESIZE_BILINEAR" || type == "RESIZE_NEAREST_NEIGHBOR" ||
-         type == "EXPAND_DIMS";
+  return type == Op::CAST || type == Op::TRANSPOSE || type == Op::RESHAPE || type == Op::PAD || type == Op::PADV2 ||
+         type == Op::MIRROR_PAD || type == Op::RESIZE_BILINEAR || type == Op::RESIZE_NEAREST_NEIGHBOR ||
+         type == Op::EXPAND_DIMS;
 }
 
 // The first value of a constant with one value or one for each channel. Files with float16 weights keep constants
@@ -34,7 +35,7 @@ std::optional<double> constant(const ir::Model& model, const ir::Uses& uses, std
   const std::int32_t producer = uses.producer(t);
   if (producer < 0) return std::nullopt;
   const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
-  if (op.type != "DEQUANTIZE" || op.inputs.size() != 1 || op.inputs[0] < 0) return std::nullopt;
+  if (op.type != Op::DEQUANTIZE || op.inputs.size() != 1 || op.inputs[0] < 0) return std::nullopt;
   const ir::Tensor& stored = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
   if (stored.type != ir::DataType::kFloat16) return std::nullopt;
   const auto halves = ir::int_values<std::uint16_t>(model, stored);
@@ -54,12 +55,12 @@ bool apply(const ir::Model& model, const ir::Uses& uses, const ir::Operator& op,
   const bool is_first = op.inputs[0] == from;
   const auto by = constant(model, uses, op.inputs[is_first ? 1 : 0]);
   if (!by || !std::isfinite(*by)) return false;
-  if (op.type == "ADD") {
+  if (op.type == Op::ADD) {
     scaling.offset += *by;
-  } else if (op.type == "SUB" && is_first) {
+  } else if (op.type == Op::SUB && is_first) {
     scaling.offset -= *by;
-  } else if ((op.type == "MUL" || (op.type == "DIV" && is_first)) && *by != 0) {
-    const double factor = op.type == "MUL" ? *by : 1 / *by;
+  } else if ((op.type == Op::MUL || (op.type == Op::DIV && is_first)) && *by != 0) {
+    const double factor = op.type == Op::MUL ? *by : 1 / *by;
     scaling.factor *= factor;
     scaling.offset *= factor;
   } else {

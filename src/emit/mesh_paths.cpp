@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "isa/mesh.h"
 
 namespace reef::emit {
 namespace {
 
 using isa::Opcode;
-
-constexpr std::size_t at(int tile) { return static_cast<std::size_t>(tile); }
 
 // Passes of all dimensions but the outermost: what the two sides of a path count.
 std::int64_t outer_passes(const std::vector<Dim>& dims) { return dims.back().count; }

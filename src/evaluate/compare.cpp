@@ -10,6 +10,7 @@
 #include "base/thread_group.h"
 #include "evaluate/compare_weights.h"
 #include "evaluate/compare_worker.h"
+#include "ir/op.h"
 
 namespace reef::evaluate {
 namespace {
@@ -44,7 +45,7 @@ std::vector<std::int32_t> effect_points(const ir::Model& model, const TensorMatc
     if (producer < 0) continue;
     const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
     const bool is_softmax =
-        op.type == "SOFTMAX" && !op.inputs.empty() && op.inputs[0] >= 0 && match.uses.producer(op.inputs[0]) >= 0;
+        op.type == Op::SOFTMAX && !op.inputs.empty() && op.inputs[0] >= 0 && match.uses.producer(op.inputs[0]) >= 0;
     for (const std::int32_t point : {is_softmax ? op.inputs[0] : output, output}) {
       const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(point)];
       if (tensor.type == ir::DataType::kFloat32 && std::find(points.begin(), points.end(), point) == points.end())

@@ -6,6 +6,7 @@
 
 #include "base/shell_word.h"
 #include "evaluate/compare.h"
+#include "ir/op.h"
 
 namespace reef::evaluate {
 namespace {
@@ -23,8 +24,8 @@ constexpr double kMuchHarm = 1e-3;
 
 // TFLite prescribes the ranges of their results.
 bool has_fixed_range(const LayerReport& layer) {
-  return layer.type == "SOFTMAX" || layer.type == "LOGISTIC" || layer.type == "TANH" || layer.type == "LOG_SOFTMAX" ||
-         layer.type == "L2_NORMALIZATION";
+  return layer.type == Op::SOFTMAX || layer.type == Op::LOGISTIC || layer.type == Op::TANH ||
+         layer.type == Op::LOG_SOFTMAX || layer.type == Op::L2_NORMALIZATION;
 }
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
@@ -59,7 +60,7 @@ void advise_range(const ir::Model& model, const LayerReport& layer, std::vector<
     advice.push_back(fmt::format(
         "only {} of the range {:.4g} to {:.4g} is used: it has its operand's scale, as TFLite requires of {}{}",
         percent(all / span), layer.range.low, layer.range.high, layer.type,
-        layer.type == "AVERAGE_POOL_2D" ? "; a MEAN in its place has its own" : ""));
+        layer.type == Op::AVERAGE_POOL_2D ? "; a MEAN in its place has its own" : ""));
     return;
   }
   if (all >= kUsed * span) {
@@ -110,7 +111,7 @@ void advise_weights(const LayerReport& layer, std::vector<std::string>& advice) 
 // common, and meet weights that make up for it.
 void advise_mixture(const LayerReport& layer, std::vector<std::string>& advice) {
   const std::vector<float>& maxima = layer.values.channel_maxima();
-  if (!layer.range.is_quantized || maxima.size() < 2 || !(layer.is_output || layer.type == "CONCATENATION") ||
+  if (!layer.range.is_quantized || maxima.size() < 2 || !(layer.is_output || layer.type == Op::CONCATENATION) ||
       layer.own.sqnr_db() > 2 * kPoorSqnr)
     return;
   const auto [low, high] = std::minmax_element(maxima.begin(), maxima.end());
@@ -120,7 +121,7 @@ void advise_mixture(const LayerReport& layer, std::vector<std::string>& advice) 
                   "scale: split it{}",
                   high - maxima.begin(), *high, low - maxima.begin(), *low,
                   fmt::format("{:.2g}", static_cast<double>(*low) / layer.range.scale),
-                  layer.type == "CONCATENATION" ? " (--split-outputs, if it is an output)" : ""));
+                  layer.type == Op::CONCATENATION ? " (--split-outputs, if it is an output)" : ""));
 }
 
 void advise_bias(const LayerReport& layer, std::vector<std::string>& advice) {

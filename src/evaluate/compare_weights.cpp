@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluate/compare_weights.h"
+#include "ir/op.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +12,8 @@ namespace {
 
 // Dimension of the weights that is the output channel; -1: the operator has no weights.
 int channel_dimension(const ir::Operator& op) {
-  if (op.type == "CONV_2D" || op.type == "FULLY_CONNECTED" || op.type == "TRANSPOSE_CONV") return 0;
-  if (op.type == "DEPTHWISE_CONV_2D") return 3;
+  if (op.type == Op::CONV_2D || op.type == Op::FULLY_CONNECTED || op.type == Op::TRANSPOSE_CONV) return 0;
+  if (op.type == Op::DEPTHWISE_CONV_2D) return 3;
   return -1;
 }
 

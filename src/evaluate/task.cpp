@@ -7,13 +7,14 @@
 #include "evaluate/boxes.h"
 #include "evaluate/yolo.h"
 #include "evaluate/yolo_heads.h"
+#include "ir/op.h"
 
 namespace reef::evaluate {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-bool has_op(const ir::Model& model, std::string_view type) {
+bool has_op(const ir::Model& model, Op type) {
   const auto& operators = model.subgraphs[0].operators;
   return std::any_of(operators.begin(), operators.end(), [&](const ir::Operator& op) { return op.type == type; });
 }
@@ -83,8 +84,8 @@ Task task_of(const ir::Model& model, const std::vector<ir::Shape>& outputs, Pict
   std::vector<Dims> dims;
   for (const ir::Shape& shape : outputs) dims.push_back(dims_of(shape));
   if (dims.empty()) return {};
-  if (has_op(model, "TFLite_Detection_PostProcess") || is_ssd(dims)) return {TaskKind::kDetector, "ssd"};
-  if (has_op(model, "PosenetDecoderOp") && dims.size() >= 3) return {TaskKind::kPose, "posenet"};
+  if (has_op(model, Op::TFLite_Detection_PostProcess) || is_ssd(dims)) return {TaskKind::kDetector, "ssd"};
+  if (has_op(model, Op::PosenetDecoderOp) && dims.size() >= 3) return {TaskKind::kPose, "posenet"};
   if (dims.size() == 1 && dims[0].size() == 3 && dims[0][0] == 1 && dims[0][2] == 3 && dims[0][1] >= 5) {
     return {TaskKind::kPose, "movenet"};
   }

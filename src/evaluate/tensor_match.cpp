@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/op.h"
 #include "quantize/equalization.h"
 #include "quantize/op_rules.h"
 
@@ -155,7 +156,7 @@ class Matcher {
 
 }  // namespace
 
-bool is_conversion(const ir::Operator& op) { return op.type == "QUANTIZE" || op.type == "DEQUANTIZE"; }
+bool is_conversion(const ir::Operator& op) { return op.type == Op::QUANTIZE || op.type == Op::DEQUANTIZE; }
 
 Result<TensorMatch> match_tensors(const ir::Model& float_model, const ir::Model& quantized,
                                   std::span<const NamePair> names) {

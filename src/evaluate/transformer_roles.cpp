@@ -30,7 +30,7 @@ class Finder {
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && uses_.producer(tensor) >= 0; }
   bool is_product(std::int32_t index) const {
     const ir::Operator& it = op(index);
-    return (it.type == "BATCH_MATMUL" || it.type == "FULLY_CONNECTED") && it.inputs.size() >= 2 &&
+    return (it.type == Op::BATCH_MATMUL || it.type == Op::FULLY_CONNECTED) && it.inputs.size() >= 2 &&
            is_computed(it.inputs[0]) && is_computed(it.inputs[1]);
   }
   void set(std::int32_t index, Role role) {
@@ -38,7 +38,7 @@ class Finder {
     if (known == Role::kOther) known = role;
   }
   static bool moves(const ir::Operator& it) {
-    return (ops::form_of(it) == ops::Form::kMove || it.type == "QUANTIZE") && !it.outputs.empty();
+    return (ops::form_of(it) == ops::Form::kMove || it.type == Op::QUANTIZE) && !it.outputs.empty();
   }
   static bool is_unary(const ir::Operator& it) { return ops::form_of(it) == ops::Form::kUnary; }
 
@@ -51,7 +51,7 @@ class Finder {
   }
 
   void find_attention(std::int32_t index) {
-    if (op(index).type != "SOFTMAX") return;
+    if (op(index).type != Op::SOFTMAX) return;
     std::vector<std::int32_t> products;
     products_of(op(index).outputs[0], 0, products);
     if (products.empty()) return;
@@ -73,10 +73,10 @@ class Finder {
 
   // From one over a deviation: back to the mean of squares and what is squared, forward to the product.
   void find_normalization(std::int32_t index) {
-    if (op(index).type != "RSQRT") return;
+    if (op(index).type != Op::RSQRT) return;
     set(index, Role::kNormalization);
     for (const std::int32_t reader : uses_.consumers(op(index).outputs[0])) {
-      if (op(reader).type == "MUL") set(reader, Role::kNormalization);
+      if (op(reader).type == Op::MUL) set(reader, Role::kNormalization);
     }
     mark_back(op(index).inputs[0], 0);
   }
@@ -84,24 +84,24 @@ class Finder {
     const std::int32_t maker = tensor < 0 ? -1 : uses_.producer(tensor);
     if (maker < 0 || steps == kMostSteps) return;
     const std::string& type = op(maker).type;
-    const bool is_part = type == "MEAN" || type == "SQUARED_DIFFERENCE" || type == "SUB" ||
-                         (steps < 3 && (type == "ADD" || type == "MUL" || type == "SQUARE"));
+    const bool is_part = type == Op::MEAN || type == Op::SQUARED_DIFFERENCE || type == Op::SUB ||
+                         (steps < 3 && (type == Op::ADD || type == Op::MUL || type == Op::SQUARE));
     if (!is_part) return;
     set(maker, Role::kNormalization);
     // A mean behind a mean is that of the squares; what is averaged first is the stream itself.
     for (const std::int32_t input : op(maker).inputs) mark_back(input, steps + 1);
-    if (type != "MEAN") return;
+    if (type != Op::MEAN) return;
     for (const std::int32_t reader : uses_.consumers(op(maker).outputs[0])) {
-      if (op(reader).type == "SUB") set(reader, Role::kNormalization);
+      if (op(reader).type == Op::SUB) set(reader, Role::kNormalization);
     }
   }
 
   void find_rest(std::int32_t index) {
     const ir::Operator& it = op(index);
     const bool is_sum =
-        it.type == "ADD" && it.inputs.size() == 2 && is_computed(it.inputs[0]) && is_computed(it.inputs[1]);
+        it.type == Op::ADD && it.inputs.size() == 2 && is_computed(it.inputs[0]) && is_computed(it.inputs[1]);
     if (is_sum) set(index, Role::kResidualSum);
-    if (is_unary(it) && it.type != "QUANTIZE") set(index, Role::kActivation);
+    if (is_unary(it) && it.type != Op::QUANTIZE) set(index, Role::kActivation);
   }
 
   const ir::Subgraph& graph_;

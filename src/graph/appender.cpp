@@ -32,7 +32,7 @@ std::int32_t Appender::add_ints(std::string name, const std::vector<std::int32_t
                       values);
 }
 
-ir::Operator& Appender::op(std::string_view type, std::string_view options, std::vector<std::int32_t> inputs,
+ir::Operator& Appender::op(OpName type, std::string_view options, std::vector<std::int32_t> inputs,
                            std::int32_t output) {
   graph().operators.push_back(
       tflite::builtin_operator(type, options, {}, std::move(inputs), {output}, ir::DataType::kFloat32));
@@ -42,14 +42,14 @@ ir::Operator& Appender::op(std::string_view type, std::string_view options, std:
 void Appender::reshape(std::int32_t from, std::int32_t to, std::string name) {
   const ir::Shape shape = tensor(to).shape;
   const std::int32_t sizes = add_ints(std::move(name), shape.dims());
-  op("RESHAPE", "ReshapeOptions", {from, sizes}, to)
+  op(Op::RESHAPE, "ReshapeOptions", {from, sizes}, to)
       .attributes.set("new_shape", std::vector<std::int64_t>(shape.begin(), shape.end()));
 }
 
 void Appender::pad(std::int32_t from, std::int32_t to, const std::vector<std::int32_t>& amounts, std::string name) {
   const auto rank = static_cast<std::int32_t>(amounts.size() / 2);
   const std::int32_t list = add_constant(std::move(name), ir::Shape({rank, 2}), ir::DataType::kInt32, amounts);
-  op("PAD", "PadOptions", {from, list}, to).version = tflite::operator_version("PAD", tensor(from).type);
+  op(Op::PAD, "PadOptions", {from, list}, to).version = tflite::operator_version(Op::PAD, tensor(from).type);
 }
 
 void Appender::drop_first(std::int32_t from, std::int32_t to, const std::string& name) {
@@ -57,11 +57,12 @@ void Appender::drop_first(std::int32_t from, std::int32_t to, const std::string&
   std::vector<std::int32_t> begins(static_cast<std::size_t>(shape.rank()), 0);
   begins[0] = tensor(from).shape[0] - shape[0];
   const std::int32_t begin = add_ints(name + "_begin", begins), size = add_ints(name + "_size", shape.dims());
-  op("SLICE", "SliceOptions", {from, begin, size}, to).version = tflite::operator_version("SLICE", tensor(from).type);
+  op(Op::SLICE, "SliceOptions", {from, begin, size}, to).version =
+      tflite::operator_version(Op::SLICE, tensor(from).type);
 }
 
 void Appender::concatenation(std::vector<std::int32_t> parts, int axis, std::int32_t to) {
-  ir::Operator& made = op("CONCATENATION", "ConcatenationOptions", std::move(parts), to);
+  ir::Operator& made = op(Op::CONCATENATION, "ConcatenationOptions", std::move(parts), to);
   made.attributes.set("axis", std::int64_t{axis});
   made.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::graph {
 
@@ -33,8 +34,7 @@ class Appender {
   std::int32_t add_ints(std::string name, const std::vector<std::int32_t>& values);  // of rank 1
 
   // The reference ends with the next operator. The version is 1 unless the caller says otherwise.
-  ir::Operator& op(std::string_view type, std::string_view options, std::vector<std::int32_t> inputs,
-                   std::int32_t output);
+  ir::Operator& op(OpName type, std::string_view options, std::vector<std::int32_t> inputs, std::int32_t output);
   // `name`: of the constant that holds the shape.
   void reshape(std::int32_t from, std::int32_t to, std::string name);
   // Zeros before and behind each dimension, two numbers for each.

@@ -79,7 +79,7 @@ void Graph::index_operators() {
 bool Graph::has_effect(const ir::Operator& op) const {
   const ops::OpDef* definition = ops::find_op(op);
   if (definition == nullptr || definition->has_state || op.outputs.empty()) return true;
-  if (op.type == "WHILE" || op.type == "IF" || op.type == "CALL_ONCE" || !op.intermediates.empty()) return true;
+  if (op.type == Op::WHILE || op.type == Op::IF || op.type == Op::CALL_ONCE || !op.intermediates.empty()) return true;
   const auto is_state = [this](std::int32_t id) {
     return id >= 0 && (tensor(id).is_variable || tensor(id).type == ir::DataType::kResource ||
                        tensor(id).type == ir::DataType::kVariant);
@@ -151,7 +151,7 @@ bool Graph::is_sound(OpId id) const {
   };
   const std::string& type = it.type;
   const bool takes_bias =
-      type == "CONV_2D" || type == "DEPTHWISE_CONV_2D" || type == "FULLY_CONNECTED" || type == "TRANSPOSE_CONV";
+      type == Op::CONV_2D || type == Op::DEPTHWISE_CONV_2D || type == Op::FULLY_CONNECTED || type == Op::TRANSPOSE_CONV;
   for (std::size_t i = 0; i < it.inputs.size(); ++i) {
     const TensorId input = it.inputs[i];
     if (input < 0 ? !(takes_bias && i >= 2) : !is_plain(input)) return false;
@@ -281,7 +281,7 @@ OpId Graph::append(ir::Operator op, std::int64_t position, std::int32_t origin) 
   return op_slots() - 1;
 }
 
-OpId Graph::add_op(OpId near, std::string_view type, std::string_view options_type, ir::Attributes attributes,
+OpId Graph::add_op(OpId near, OpName type, std::string_view options_type, ir::Attributes attributes,
                    std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
   const ir::DataType operands = tensor(outputs[0]).type;
   return append(tflite::builtin_operator(type, options_type, std::move(attributes), std::move(inputs),
@@ -289,7 +289,7 @@ OpId Graph::add_op(OpId near, std::string_view type, std::string_view options_ty
                 slots_[index(near)].position, origin(near));
 }
 
-void Graph::become(OpId id, std::string_view type, std::string_view options_type, ir::Attributes attributes,
+void Graph::become(OpId id, OpName type, std::string_view options_type, ir::Attributes attributes,
                    std::vector<TensorId> inputs) {
   const std::vector<TensorId> outputs = op(id).outputs;
   unlink(id);

@@ -24,6 +24,7 @@
 #include "execute/cpu/evaluate.h"
 #include "graph/layout.h"
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::graph {
 
@@ -64,7 +65,7 @@ class Graph {
   bool is_alive(OpId op) const { return slots_[index(op)].alive; }
   const ir::Operator& op(OpId op) const { return graph().operators[index(op)]; }
   const std::string& type(OpId id) const { return op(id).type; }
-  bool is(OpId id, std::string_view type) const { return id != kNone && op(id).type == type; }
+  bool is(OpId id, OpName type) const { return id != kNone && op(id).type == type; }
   // Index of the operator, in the model as it was given, that this one is or was made for.
   std::int32_t origin(OpId op) const { return slots_[index(op)].origin; }
   const ir::Tensor& tensor(TensorId tensor) const { return graph().tensors[index(tensor)]; }
@@ -116,10 +117,10 @@ class Graph {
 
   // ---- Operators ----
   // A new operator in the neighbourhood of `near` (in the file's order). Its results must have no producer yet.
-  OpId add_op(OpId near, std::string_view type, std::string_view options_type, ir::Attributes attributes,
+  OpId add_op(OpId near, OpName type, std::string_view options_type, ir::Attributes attributes,
               std::vector<TensorId> inputs, std::vector<TensorId> outputs);
   // The operator's results stay and are computed otherwise.
-  void become(OpId op, std::string_view type, std::string_view options_type, ir::Attributes attributes,
+  void become(OpId op, OpName type, std::string_view options_type, ir::Attributes attributes,
               std::vector<TensorId> inputs);
   // The operators `with`, in order, take the place of `op` and compute its results (or those that anyone reads). The
   // first of them gets the id that is returned, the others follow.

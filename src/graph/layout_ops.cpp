@@ -72,7 +72,7 @@ TensorId Graph::reshape(OpId near, TensorId x, ir::Shape shape, TensorId into) {
   const TensorId y = into == kNone ? add_like(x, std::move(shape)) : into;
   ir::Attributes attributes;
   attributes.set("new_shape", dims);
-  add_op(near, "RESHAPE", "ReshapeOptions", std::move(attributes), {x, target}, {y});
+  add_op(near, Op::RESHAPE, "ReshapeOptions", std::move(attributes), {x, target}, {y});
   return y;
 }
 
@@ -94,7 +94,7 @@ TensorId Graph::convert(OpId near, TensorId x, const Layout& layout, TensorId in
   const bool is_whole = permutation == layout;
   const TensorId turned = is_whole && into != kNone ? into : add_in_layout(x, permutation);
   const TensorId order = add_ints({permutation.begin(), permutation.end()});
-  add_op(near, "TRANSPOSE", "TransposeOptions", {}, {x, order}, {turned});
+  add_op(near, Op::TRANSPOSE, "TransposeOptions", {}, {x, order}, {turned});
   if (is_whole) return turned;
   const TensorId y = into == kNone ? add_in_layout(x, layout) : into;
   return reshape(near, turned, result, y);

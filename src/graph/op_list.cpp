@@ -82,7 +82,7 @@ std::int32_t OpList::filled(ir::Shape shape, const Affine8& affine, std::int32_t
                                                                           static_cast<std::uint8_t>(q)));
 }
 
-void OpList::add(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+void OpList::add(OpName type, std::string_view options_type, ir::Attributes attributes,
                  std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs, ir::DataType operands) {
   ops_.push_back(tflite::builtin_operator(type, options_type, std::move(attributes), std::move(inputs),
                                           std::move(outputs), operands));
@@ -94,7 +94,7 @@ std::int32_t OpList::reshape(std::int32_t x, ir::Shape shape, std::int32_t into)
   const std::int32_t target = int_vector(dims);
   ir::Attributes attributes;
   attributes.set("new_shape", dims);
-  add("RESHAPE", "ReshapeOptions", std::move(attributes), {x, target}, {y}, graph_.tensor(x).type);
+  add(Op::RESHAPE, "ReshapeOptions", std::move(attributes), {x, target}, {y}, graph_.tensor(x).type);
   return y;
 }
 
@@ -104,7 +104,7 @@ std::int32_t OpList::transpose(std::int32_t x, std::span<const int> permutation,
   const std::int32_t y = into == kNew ? tensor_like(x, ir::Shape(dims)) : into;
   const std::vector<std::int64_t> values(permutation.begin(), permutation.end());
   const std::int32_t order = int_vector(values);
-  add("TRANSPOSE", "TransposeOptions", {}, {x, order}, {y}, graph_.tensor(x).type);
+  add(Op::TRANSPOSE, "TransposeOptions", {}, {x, order}, {y}, graph_.tensor(x).type);
   return y;
 }
 
@@ -116,7 +116,7 @@ std::int32_t OpList::concatenation(std::span<const std::int32_t> parts, int axis
   ir::Attributes attributes;
   attributes.set("axis", std::int64_t{axis});
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  add("CONCATENATION", "ConcatenationOptions", std::move(attributes), {parts.begin(), parts.end()}, {y},
+  add(Op::CONCATENATION, "ConcatenationOptions", std::move(attributes), {parts.begin(), parts.end()}, {y},
       graph_.tensor(y).type);
   return y;
 }
@@ -133,7 +133,8 @@ std::int32_t OpList::slice_box(std::int32_t x, std::span<const std::int64_t> beg
   }
   attributes.set("offset", false);
   const std::int32_t from = int_vector(begins), to = int_vector(ends), steps = int_vector(strides);
-  add("STRIDED_SLICE", "StridedSliceOptions", std::move(attributes), {x, from, to, steps}, {y}, graph_.tensor(x).type);
+  add(Op::STRIDED_SLICE, "StridedSliceOptions", std::move(attributes), {x, from, to, steps}, {y},
+      graph_.tensor(x).type);
   return y;
 }
 
@@ -153,7 +154,7 @@ std::vector<std::int32_t> OpList::split(std::int32_t x, int axis, int pieces, st
   ir::Attributes attributes;
   attributes.set("num_splits", std::int64_t{pieces});
   const std::int32_t dimension = int_scalar(axis);
-  add("SPLIT", "SplitOptions", std::move(attributes), {dimension, x}, outputs, graph_.tensor(x).type);
+  add(Op::SPLIT, "SplitOptions", std::move(attributes), {dimension, x}, outputs, graph_.tensor(x).type);
   return outputs;
 }
 
@@ -164,32 +165,31 @@ std::int32_t OpList::tile(std::int32_t x, std::span<const std::int64_t> multiple
   }
   const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
   const std::int32_t times = int_vector(multiples);
-  add("TILE", "TileOptions", {}, {x, times}, {y}, graph_.tensor(x).type);
+  add(Op::TILE, "TileOptions", {}, {x, times}, {y}, graph_.tensor(x).type);
   return y;
 }
 
-std::int32_t OpList::binary(std::string_view type, std::int32_t a, std::int32_t b, const Affine8& result,
-                            std::int32_t into) {
+std::int32_t OpList::binary(OpName type, std::int32_t a, std::int32_t b, const Affine8& result, std::int32_t into) {
   ir::Shape shape = graph_.shape(a);
   if (graph_.shape(b).elements() > shape.elements()) shape = graph_.shape(b);
   const std::int32_t y = into == kNew ? tensor(shape, result) : into;
-  const bool chooses = type == "MAXIMUM" || type == "MINIMUM";
-  const std::string_view options = type == "ADD"   ? "AddOptions"
-                                   : type == "SUB" ? "SubOptions"
-                                   : chooses       ? "MaximumMinimumOptions"
-                                                   : "MulOptions";
+  const bool chooses = type == Op::MAXIMUM || type == Op::MINIMUM;
+  const std::string_view options = type == Op::ADD   ? "AddOptions"
+                                   : type == Op::SUB ? "SubOptions"
+                                   : chooses         ? "MaximumMinimumOptions"
+                                                     : "MulOptions";
   ir::Attributes attributes = chooses ? ir::Attributes() : with_activation();
-  if (type == "ADD" || type == "SUB") attributes.set("pot_scale_int16", true);
+  if (type == Op::ADD || type == Op::SUB) attributes.set("pot_scale_int16", true);
   add(type, options, std::move(attributes), {a, b}, {y}, result.type);
   // Products that grow were refused by the first kernels.
   const auto sa = graph_.affine(a), sb = graph_.affine(b);
-  if (type == "MUL" && sa && sb && sa->scale * sb->scale / result.scale >= 1.0f) ops_.back().version = 3;
+  if (type == Op::MUL && sa && sb && sa->scale * sb->scale / result.scale >= 1.0f) ops_.back().version = 3;
   return y;
 }
 
-std::int32_t OpList::unary(std::string_view type, std::int32_t x, const Affine8& result, std::int32_t into) {
+std::int32_t OpList::unary(OpName type, std::int32_t x, const Affine8& result, std::int32_t into) {
   const std::int32_t y = into == kNew ? tensor(graph_.shape(x), result) : into;
-  add(type, type == "QUANTIZE" ? "QuantizeOptions" : "", {}, {x}, {y}, result.type);
+  add(type, type == Op::QUANTIZE ? "QuantizeOptions" : "", {}, {x}, {y}, result.type);
   return y;
 }
 

@@ -16,6 +16,7 @@
 
 #include "graph/graph.h"
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::graph {
 
@@ -79,14 +80,13 @@ class OpList {
                        std::int32_t zero_point, std::int32_t dimension);
   std::int32_t bias(std::vector<std::int32_t> values, std::vector<float> scales);
   // ADD, SUB, MUL, MAXIMUM, MINIMUM.
-  std::int32_t binary(std::string_view type, std::int32_t a, std::int32_t b, const Affine8& result,
-                      std::int32_t into = kNew);
+  std::int32_t binary(OpName type, std::int32_t a, std::int32_t b, const Affine8& result, std::int32_t into = kNew);
   // LOGISTIC, TANH, RELU, RELU6, QUANTIZE ...: one input, output of the same shape.
-  std::int32_t unary(std::string_view type, std::int32_t x, const Affine8& result, std::int32_t into = kNew);
+  std::int32_t unary(OpName type, std::int32_t x, const Affine8& result, std::int32_t into = kNew);
 
   // Any other: attributes and operands as given.
-  void add(std::string_view type, std::string_view options_type, ir::Attributes attributes,
-           std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs, ir::DataType operands);
+  void add(OpName type, std::string_view options_type, ir::Attributes attributes, std::vector<std::int32_t> inputs,
+           std::vector<std::int32_t> outputs, ir::DataType operands);
 
  private:
   std::string next_name();

@@ -86,7 +86,7 @@ std::int32_t OpList::line(std::int32_t x, double slope, double offset, const Aff
   ir::Attributes attributes = convolution_attributes();
   attributes.set("depth_multiplier", std::int64_t{1});
   finish_attributes(attributes);
-  add("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", std::move(attributes), {x, filter, offsets}, {y}, in->type);
+  add(Op::DEPTHWISE_CONV_2D, "DepthwiseConv2DOptions", std::move(attributes), {x, filter, offsets}, {y}, in->type);
   return y;
 }
 
@@ -108,7 +108,7 @@ std::int32_t OpList::channels_picked(std::int32_t x, std::span<const std::int32_
   const std::int32_t y = tensor_like(x, shape);
   ir::Attributes attributes = convolution_attributes();
   finish_attributes(attributes);
-  add("CONV_2D", "Conv2DOptions", std::move(attributes), {x, filter, zeros}, {y}, affine->type);
+  add(Op::CONV_2D, "Conv2DOptions", std::move(attributes), {x, filter, zeros}, {y}, affine->type);
   return y;
 }
 
@@ -155,7 +155,7 @@ std::int32_t OpList::pointwise(std::int32_t x, std::int32_t filter, std::int32_t
   ir::Attributes attributes = convolution_attributes();
   finish_attributes(attributes);
   attributes.set("fused_activation_function", ir::EnumName{std::string(activation)});
-  add("CONV_2D", "Conv2DOptions", std::move(attributes), {x, filter, offsets}, {into}, graph_.tensor(x).type);
+  add(Op::CONV_2D, "Conv2DOptions", std::move(attributes), {x, filter, offsets}, {into}, graph_.tensor(x).type);
   return into;
 }
 

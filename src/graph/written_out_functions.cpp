@@ -10,7 +10,7 @@
 namespace reef::graph {
 namespace {
 
-bool is_function(const ir::Operator& op) { return op.is_custom() && op.type == ops::kReefFunction; }
+bool is_function(const ir::Operator& op) { return op.is_custom() && op.type == name_of(Op::ReefFunction); }
 
 // int8 and uint8 numbers as indices of a table that begins with the lowest of them.
 TensorId indices_of(Graph& graph, OpList& list, TensorId x) {
@@ -20,12 +20,12 @@ TensorId indices_of(Graph& graph, OpList& list, TensorId x) {
   ir::Attributes types;
   types.set("in_data_type", ir::EnumName{type == ir::DataType::kInt8 ? "INT8" : "UINT8"});
   types.set("out_data_type", ir::EnumName{"INT32"});
-  list.add("CAST", "CastOptions", std::move(types), {x}, {wide}, type);
+  list.add(Op::CAST, "CastOptions", std::move(types), {x}, {wide}, type);
   if (type != ir::DataType::kInt8) return wide;
   const TensorId indices = list.tensor(ir::DataType::kInt32, shape, {});
   ir::Attributes attributes;
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  list.add("ADD", "AddOptions", std::move(attributes), {wide, list.int_scalar(128)}, {indices}, ir::DataType::kInt32);
+  list.add(Op::ADD, "AddOptions", std::move(attributes), {wide, list.int_scalar(128)}, {indices}, ir::DataType::kInt32);
   return indices;
 }
 
@@ -42,7 +42,7 @@ void write_out(Graph& graph, OpId id) {
   const TensorId indices = indices_of(graph, list, x);
   ir::Attributes attributes;
   attributes.set("axis", std::int64_t{0});
-  list.add("GATHER", "GatherOptions", std::move(attributes), {results, indices}, {y}, type);
+  list.add(Op::GATHER, "GatherOptions", std::move(attributes), {results, indices}, {y}, type);
   graph.substitute(id, list.take());
 }
 

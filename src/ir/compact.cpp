@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <span>
 
+#include "base/at.h"
+
 namespace reef::ir {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // Calls visit(number) for every reference from outside of the list of tensors.
 template <typename Visit>

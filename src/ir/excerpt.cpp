@@ -5,12 +5,10 @@
 #include <map>
 #include <set>
 
+#include "base/at.h"
+
 namespace reef::ir {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
+namespace {}  // namespace
 
 Model excerpt(const Model& model, std::span<const Operator> operators, std::span<const std::int32_t> outputs,
               std::size_t subgraph, std::span<const std::int32_t> given) {

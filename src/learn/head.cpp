@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/at.h"
 #include "ir/describe.h"
+#include "ops/registry.h"
 
 namespace reef::learn {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // Walks from the output towards the input, as long as every tensor is computed for one reader only.
 class BackwardWalk {
@@ -28,9 +28,14 @@ class BackwardWalk {
     }
     return -1;
   }
-  bool is(std::initializer_list<std::string_view> types) const {
+  bool is(std::initializer_list<Op> types) const {
     const ir::Operator* here = op();
     return here != nullptr && std::find(types.begin(), types.end(), here->type) != types.end();
+  }
+  // Another shape or other numbers for the same values.
+  bool is_view() const {
+    const ir::Operator* here = op();
+    return here != nullptr && (ops::has_same_bytes(*here) || is({Op::QUANTIZE, Op::DEQUANTIZE}));
   }
   // To the first operand. False if somebody else reads that too.
   bool step() {
@@ -39,8 +44,14 @@ class BackwardWalk {
     at_ = next;
     return true;
   }
-  bool skip(std::initializer_list<std::string_view> types) {
+  bool skip(std::initializer_list<Op> types) {
     while (is(types)) {
+      if (!step()) return false;
+    }
+    return true;
+  }
+  bool skip_views() {
+    while (is_view()) {
       if (!step()) return false;
     }
     return true;
@@ -64,7 +75,7 @@ bool is_vector(const ir::Shape& shape) { return shape.rank() >= 1 && shape.produ
 
 bool is_linear_layer(const ir::Model& model, const ir::Operator& op) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  if (op.type != "FULLY_CONNECTED" && op.type != "CONV_2D") return false;
+  if (op.type != Op::FULLY_CONNECTED && op.type != Op::CONV_2D) return false;
   if (op.inputs.size() < 2 || op.inputs[0] < 0 || op.inputs[1] < 0) return false;
   const ir::Tensor& input = graph.tensors[at(op.inputs[0])];
   const ir::Tensor& weights = graph.tensors[at(op.inputs[1])];
@@ -76,7 +87,7 @@ bool is_linear_layer(const ir::Model& model, const ir::Operator& op) {
 
 // MUL by one constant number.
 bool is_factor(const ir::Model& model, const ir::Operator& op) {
-  if (op.type != "MUL" || op.inputs.size() != 2 || op.inputs[1] < 0) return false;
+  if (op.type != Op::MUL || op.inputs.size() != 2 || op.inputs[1] < 0) return false;
   const ir::Tensor& factor = model.subgraphs[0].tensors[at(op.inputs[1])];
   return ir::is_constant(model, factor) && factor.shape.is_usable() && factor.shape.elements() == 1;
 }
@@ -115,10 +126,10 @@ Result<Head> head_at(const ir::Model& model, std::string_view name) {
 // The layer of a classifier that ends in SOFTMAX or LOGISTIC; nothing found: kind stays kNone.
 Head classifier_head(const ir::Model& model, BackwardWalk& walk) {
   Head head;
-  if (!walk.skip({"RESHAPE", "SQUEEZE", "QUANTIZE", "DEQUANTIZE"})) return head;
-  if (walk.is({"MUL"}) && is_factor(model, *walk.op())) {
+  if (!walk.skip_views()) return head;
+  if (walk.is({Op::MUL}) && is_factor(model, *walk.op())) {
     head.factor = walk.op_index();
-    if (!walk.step() || !walk.skip({"RESHAPE", "SQUEEZE"})) return head;
+    if (!walk.step() || !walk.skip({Op::RESHAPE, Op::SQUEEZE})) return head;
   }
   if (walk.op() == nullptr || !is_linear_layer(model, *walk.op())) return head;
   const ir::Operator& layer = *walk.op();
@@ -129,10 +140,10 @@ Head classifier_head(const ir::Model& model, BackwardWalk& walk) {
   head.classes = graph.tensors[at(layer.inputs[1])].shape[0];
   head.kind = HeadKind::kLinear;
   BackwardWalk before(model, head.embedding);
-  const bool is_clear = before.skip({"QUANTIZE"}) && before.op() != nullptr && !before.op()->inputs.empty() &&
+  const bool is_clear = before.skip({Op::QUANTIZE}) && before.op() != nullptr && !before.op()->inputs.empty() &&
                         before.op()->inputs[0] >= 0;
-  head.reads_normalized = head.is_normalized = is_clear && before.is({"L2_NORMALIZATION"});
-  if (head.reads_normalized && head.factor >= 0 && layer.type == "CONV_2D") {
+  head.reads_normalized = head.is_normalized = is_clear && before.is({Op::L2_NORMALIZATION});
+  if (head.reads_normalized && head.factor >= 0 && layer.type == Op::CONV_2D) {
     head.kind = HeadKind::kImprinting;
     head.embedding = before.op()->inputs[0];
     head.is_normalized = false;
@@ -164,7 +175,7 @@ Result<Head> find_head(const ir::Model& model, std::string_view embedding) {
       graph.outputs.size());
   Head head;
   BackwardWalk walk(model, graph.outputs[0]);
-  if (walk.skip({"RESHAPE", "SQUEEZE", "QUANTIZE", "DEQUANTIZE"}) && walk.is({"SOFTMAX", "LOGISTIC"})) {
+  if (walk.skip_views() && walk.is({Op::SOFTMAX, Op::LOGISTIC})) {
     const std::string last = walk.op()->type;
     if (walk.step()) head = classifier_head(model, walk);
     REEF_REQUIRE(
@@ -180,7 +191,7 @@ Result<Head> find_head(const ir::Model& model, std::string_view embedding) {
     const ir::Shape& shape = graph.tensors[at(head.embedding)].shape;
     head.dimension = shape.rank() > 0 ? shape.last() : 0;
     BackwardWalk before(model, head.embedding);
-    head.is_normalized = before.is({"L2_NORMALIZATION"});
+    head.is_normalized = before.is({Op::L2_NORMALIZATION});
   }
   REEF_RETURN_IF_ERROR(check_embedding(model, head));
   return head;

@@ -18,8 +18,8 @@ ir::Quantization quantization_of(std::vector<float> scales, std::int32_t zero_po
   return result;
 }
 
-std::int32_t version_of(std::string_view type, ir::DataType operands) {
-  if (type == "L2_NORMALIZATION") return operands == ir::DataType::kInt8 ? 2 : 1;
+std::int32_t version_of(OpName type, ir::DataType operands) {
+  if (type == Op::L2_NORMALIZATION) return operands == ir::DataType::kInt8 ? 2 : 1;
   return tflite::operator_version(type, operands);
 }
 
@@ -97,7 +97,7 @@ std::int32_t HeadBuilder::number(std::string name, double value) {
                         quantization_of({static_cast<float>(value / q)}, 0));
 }
 
-std::int32_t HeadBuilder::op(std::string_view type, std::string_view options, ir::Attributes attributes,
+std::int32_t HeadBuilder::op(OpName type, std::string_view options, ir::Attributes attributes,
                              std::vector<std::int32_t> inputs, std::int32_t output) {
   ir::Operator& made = add_.op(type, options, std::move(inputs), output);
   made.version = version_of(type, type_);
@@ -112,7 +112,7 @@ std::int32_t HeadBuilder::reshape(std::int32_t x, ir::Shape shape, std::string n
   ir::Attributes attributes;
   attributes.set("new_shape", std::vector<std::int64_t>(shape.begin(), shape.end()));
   const std::int32_t output = computed(std::move(name), shape, affine);
-  return op("RESHAPE", "ReshapeOptions", std::move(attributes), {x, sizes}, output);
+  return op(Op::RESHAPE, "ReshapeOptions", std::move(attributes), {x, sizes}, output);
 }
 
 std::int32_t HeadBuilder::softmax(std::int32_t x, std::string name) {
@@ -120,7 +120,7 @@ std::int32_t HeadBuilder::softmax(std::int32_t x, std::string name) {
   attributes.set("beta", 1.0);
   // TFLite's kernels demand this scale and zero point.
   const std::int32_t output = computed(std::move(name), tensor(x).shape, {1.0f / 256, lowest_of(type_)});
-  return op("SOFTMAX", "SoftmaxOptions", std::move(attributes), {x}, output);
+  return op(Op::SOFTMAX, "SoftmaxOptions", std::move(attributes), {x}, output);
 }
 
 std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) {

@@ -9,6 +9,7 @@
 
 #include "graph/appender.h"
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::learn {
 
@@ -47,8 +48,8 @@ class HeadBuilder {
   // One number of the head's type, exact.
   std::int32_t number(std::string name, double value);
 
-  std::int32_t op(std::string_view type, std::string_view options, ir::Attributes attributes,
-                  std::vector<std::int32_t> inputs, std::int32_t output);
+  std::int32_t op(OpName type, std::string_view options, ir::Attributes attributes, std::vector<std::int32_t> inputs,
+                  std::int32_t output);
   std::int32_t reshape(std::int32_t x, ir::Shape shape, std::string name);
   std::int32_t softmax(std::int32_t x, std::string name);
 

@@ -152,7 +152,7 @@ std::int32_t normalized_embedding(HeadBuilder& builder, bool is_normalized) {
   if (is_normalized) return x;
   const std::int32_t zero = builder.type() == DataType::kUInt8 ? 128 : 0;
   const std::int32_t output = builder.computed("imprinting/normalized", shape, {1.0f / 128, zero});
-  return builder.op("L2_NORMALIZATION", "L2NormOptions", no_activation(), {x}, output);
+  return builder.op(Op::L2_NORMALIZATION, "L2NormOptions", no_activation(), {x}, output);
 }
 
 bool can_be_negative(const ir::Tensor& tensor) {
@@ -215,11 +215,11 @@ Result<MadeHead> imprinting_head(const ir::Tensor& embedding, bool is_normalized
   const auto step = static_cast<float>(made.state.reach / 127);
   const std::int32_t zero = type == DataType::kUInt8 ? 128 : 0;
   const std::int32_t cosines = builder.computed("imprinting/cosines", ir::Shape({1, 1, 1, count}), {step, zero});
-  builder.op("CONV_2D", "Conv2DOptions", convolution_attributes(), {x, weights, biases}, cosines);
+  builder.op(Op::CONV_2D, "Conv2DOptions", convolution_attributes(), {x, weights, biases}, cosines);
   const std::int32_t factor = builder.number("imprinting/factor", made.state.factor);
   const std::int32_t logits = builder.computed("imprinting/logits", ir::Shape({1, 1, 1, count}),
                                                {static_cast<float>(step * made.state.factor), zero});
-  builder.op("MUL", "MulOptions", no_activation(), {cosines, factor}, logits);
+  builder.op(Op::MUL, "MulOptions", no_activation(), {cosines, factor}, logits);
   const std::int32_t flat = builder.reshape(logits, ir::Shape({1, count}), "imprinting/flat");
   made.model = builder.take(builder.softmax(flat, "imprinting/scores"));
   store_learning(learning_of(classes), made.model);

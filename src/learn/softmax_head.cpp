@@ -83,7 +83,7 @@ Result<ir::Model> softmax_head(const ir::Tensor& embedding, const LinearClassifi
   attributes.set("weights_format", ir::EnumName{"DEFAULT"});
   attributes.set("keep_num_dims", false);
   attributes.set("asymmetric_quantize_inputs", false);
-  builder.op("FULLY_CONNECTED", "FullyConnectedOptions", std::move(attributes), {builder.input(), weights, biases},
+  builder.op(Op::FULLY_CONNECTED, "FullyConnectedOptions", std::move(attributes), {builder.input(), weights, biases},
              scores);
   ir::Model model = builder.take(builder.softmax(scores, "softmax_regression/scores"));
   Learning learning{"softmax", {}};

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/at.h"
 #include "formats/darwinn/reader.h"
 #include "ir/compact.h"
 #include "ir/excerpt.h"
@@ -14,8 +15,6 @@
 
 namespace reef::learn {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // Operators that `tensor` is computed from, by number.
 std::set<std::size_t> ancestors(const ir::Subgraph& graph, std::int32_t tensor) {

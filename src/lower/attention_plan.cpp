@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <string_view>
 
 #include "chip/machine.h"
 #include "ir/uses.h"
 #include "lower/element_maps.h"
 #include "lower/matrix_product.h"
 #include "ops/inferred_shapes.h"
+#include "ops/registry.h"
 
 namespace reef::lower {
 namespace {
@@ -34,7 +34,7 @@ class Finder {
 
   std::optional<Attention> at(std::int32_t first) const {
     const ir::Operator& op = this->op(first);
-    if (op.type != "BATCH_MATMUL" || !is_sound(first)) return {};
+    if (op.type != Op::BATCH_MATMUL || !is_sound(first)) return {};
     Attention found;
     found.scores_op = first;
     found.scores = op.outputs[0];
@@ -130,7 +130,7 @@ class Finder {
   // A sum or a product with constants that are one number, or one for each key.
   bool is_mask(std::int32_t index, std::int32_t tensor) const {
     const ir::Operator& op = this->op(index);
-    if ((op.type != "ADD" && op.type != "SUB" && op.type != "MUL") || !is_sound(index)) return false;
+    if ((op.type != Op::ADD && op.type != Op::SUB && op.type != Op::MUL) || !is_sound(index)) return false;
     if (op.inputs.size() != 2 || shape(op.outputs[0]) != shape(tensor)) return false;
     const std::int32_t other = op.inputs[0] == tensor ? op.inputs[1] : op.inputs[0];
     if (other == tensor || !is_constant(other)) return false;
@@ -143,7 +143,7 @@ class Finder {
     for (;;) {
       const std::int32_t reader = only_reader(tensor);
       if (reader < 0) return false;
-      if (op(reader).type == "SOFTMAX") {
+      if (op(reader).type == Op::SOFTMAX) {
         found.softmax_op = reader;
         found.means_op = only_reader(op(reader).outputs[0]);
         break;
@@ -152,21 +152,21 @@ class Finder {
       found.masks.push_back(reader);
       tensor = op(reader).outputs[0];
     }
-    if (found.means_op < 0 || op(found.means_op).type != "BATCH_MATMUL") return false;
+    if (found.means_op < 0 || op(found.means_op).type != Op::BATCH_MATMUL) return false;
     return op(found.means_op).inputs[0] == op(found.softmax_op).outputs[0] &&
            op(found.means_op).inputs[1] != op(found.softmax_op).outputs[0];
   }
 
   // ---- Movement ----
 
-  static std::size_t source_operand(const ir::Operator& op) { return op.type == "SPLIT" ? 1 : 0; }
+  static std::size_t source_operand(const ir::Operator& op) { return op.type == Op::SPLIT ? 1 : 0; }
 
   bool moves(std::int32_t index) const {
     // The kinds that map_of() has a formula for.
-    static const std::set<std::string_view> kMoving = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",    "SPLIT",
-                                                       "SPLIT_V", "SLICE",   "TILE",        "STRIDED_SLICE"};
-    if (!kMoving.contains(op(index).type) || !is_sound(index)) return false;
-    if (op(index).type == "STRIDED_SLICE" && !is_plain_slice(op(index))) return false;
+    const bool is_known = is_one_of(op(index).type, {Op::RESHAPE, Op::SQUEEZE, Op::EXPAND_DIMS, Op::TRANSPOSE,
+                                                     Op::SPLIT, Op::SPLIT_V, Op::SLICE, Op::TILE, Op::STRIDED_SLICE});
+    if (!is_known || !is_sound(index)) return false;
+    if (op(index).type == Op::STRIDED_SLICE && !is_plain_slice(op(index))) return false;
     const std::int32_t from = op(index).inputs[source_operand(op(index))];
     return std::all_of(op(index).outputs.begin(), op(index).outputs.end(),
                        [&](std::int32_t to) { return same_quantization(from, to); });
@@ -185,16 +185,16 @@ class Finder {
   // Which element of the operand each element of `output` is.
   std::optional<ElementMap> map_of(const ir::Operator& op, std::int32_t output) const {
     const ir::Shape &from = shape(op.inputs[source_operand(op)]), &to = shape(output);
-    if (op.type == "RESHAPE" || op.type == "SQUEEZE" || op.type == "EXPAND_DIMS") return in_order();
+    if (ops::has_same_bytes(op)) return in_order();
     if (from.rank() != to.rank() || from.rank() == 0) return {};
     const std::vector<std::int64_t> strides = element_strides(from);
     std::vector<std::int64_t> order(static_cast<std::size_t>(to.rank())), begin(static_cast<std::size_t>(to.rank()), 0);
     std::iota(order.begin(), order.end(), 0);
-    if (op.type == "TRANSPOSE") order = numbers(op.inputs[1]);
-    if (op.type == "SLICE" || op.type == "STRIDED_SLICE") begin = numbers(op.inputs[1]);
+    if (op.type == Op::TRANSPOSE) order = numbers(op.inputs[1]);
+    if (op.type == Op::SLICE || op.type == Op::STRIDED_SLICE) begin = numbers(op.inputs[1]);
     if (order.size() != strides.size() || begin.size() != strides.size()) return {};
-    if (op.type == "SPLIT" || op.type == "SPLIT_V") {
-      const std::vector<std::int64_t> axis = numbers(op.inputs[op.type == "SPLIT" ? 0 : 2]);
+    if (op.type == Op::SPLIT || op.type == Op::SPLIT_V) {
+      const std::vector<std::int64_t> axis = numbers(op.inputs[op.type == Op::SPLIT ? 0 : 2]);
       if (axis.size() != 1) return {};
       const auto d = static_cast<int>(axis[0] < 0 ? axis[0] + from.rank() : axis[0]);
       if (d < 0 || d >= from.rank()) return {};
@@ -210,7 +210,7 @@ class Finder {
       std::vector<std::int64_t> offsets;
       for (std::int64_t i = 0; i < to[d]; ++i) {
         std::int64_t at = begin[static_cast<std::size_t>(d)] + i;
-        if (op.type == "TILE") at %= from[static_cast<int>(source)];
+        if (op.type == Op::TILE) at %= from[static_cast<int>(source)];
         if (at < 0 || at >= from[static_cast<int>(source)]) return {};
         offsets.push_back(at * strides[static_cast<std::size_t>(source)]);
       }
@@ -307,7 +307,7 @@ class Finder {
 AttentionPlan::AttentionPlan(const ir::Model& model, const std::vector<std::int32_t>& ops,
                              const std::set<std::int32_t>& outputs) {
   const bool has_products = std::any_of(ops.begin(), ops.end(), [&](std::int32_t op) {
-    return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type == "BATCH_MATMUL";
+    return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type == Op::BATCH_MATMUL;
   });
   if (!has_products) return;
   const Finder finder(model, ops, outputs);

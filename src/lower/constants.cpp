@@ -15,6 +15,7 @@
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "lower/constant_tensor.h"
 #include "lower/elementwise.h"
 
@@ -176,7 +177,7 @@ Result<ChannelScaling> scaling_of(const ir::Operator& op, const TiledTensor& inp
   ChannelScaling scaling;
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(op));
   scaling.clamp = numeric::chip_clamp(output.scale, output.zero_point, activation);
-  if (op.type == "MUL") {
+  if (op.type == Op::MUL) {
     scaling.biases = {0};
     for (const std::int32_t value : constant.values) {
       scaling.multipliers.push_back(
@@ -184,7 +185,7 @@ Result<ChannelScaling> scaling_of(const ir::Operator& op, const TiledTensor& inp
     }
     return scaling;
   }
-  const bool minus = op.type == "SUB";
+  const bool minus = op.type == Op::SUB;
   const float multiplier = numeric::chip_rescale_multiplier(input.scale, output.scale);
   scaling.multipliers = {minus && constant_first ? -multiplier : multiplier};
   for (const std::int32_t value : constant.values) {

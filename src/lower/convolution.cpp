@@ -7,6 +7,7 @@
 
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "lower/convolution.h"
 #include "lower/fully_connected.h"
 #include "lower/lowerings.h"
@@ -191,7 +192,7 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
 bool is_of_one_pixel(const Builder& builder, std::int32_t op) {
   const ir::Shape &image = builder.source(builder.op(op).inputs[0]).shape,
                   &weights = builder.source(builder.op(op).inputs[1]).shape;
-  return builder.op(op).type == "CONV_2D" && image.rank() == 4 && weights.rank() == 4 &&
+  return builder.op(op).type == Op::CONV_2D && image.rank() == 4 && weights.rank() == 4 &&
          image.elements() == image.last() && weights[1] == 1 && weights[2] == 1;
 }
 

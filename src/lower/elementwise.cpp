@@ -112,9 +112,9 @@ Status lower_quantize(Builder& builder, std::int32_t op) {
 Status lower_relu(Builder& builder, std::int32_t op) {
   const std::string& type = builder.op(op).type;
   return add_rescaling(builder, op,
-                       type == "RELU6"          ? ChipActivation::kRelu6
-                       : type == "RELU_N1_TO_1" ? ChipActivation::kReluN1To1
-                                                : ChipActivation::kRelu);
+                       type == Op::RELU6          ? ChipActivation::kRelu6
+                       : type == Op::RELU_N1_TO_1 ? ChipActivation::kReluN1To1
+                                                  : ChipActivation::kRelu);
 }
 
 Status lower_table_function(Builder& builder, std::int32_t op) {
@@ -128,9 +128,9 @@ Status lower_table_function(Builder& builder, std::int32_t op) {
   work.multiplier = input.scale;  // the table's argument is a real number
   const std::string& type = builder.op(op).type;
   const float scale = to.quantization.scale[0];
-  work.function = type == "TANH"    ? numeric::chip_tanh(scale)
-                  : type == "RSQRT" ? numeric::chip_inverse_root(1.0f / scale)
-                                    : numeric::chip_logistic(scale);
+  work.function = type == Op::TANH    ? numeric::chip_tanh(scale)
+                  : type == Op::RSQRT ? numeric::chip_inverse_root(1.0f / scale)
+                                      : numeric::chip_logistic(scale);
   return add_elementwise(builder, op, work);
 }
 

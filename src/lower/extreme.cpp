@@ -9,6 +9,7 @@
 //   one number        a limit of the copy
 //   one per channel   c + max(x - c, 0), or c - max(c - x, 0): two changes of bias
 //   anything else     the same as two sums, of the constant as a tensor
+#include "ir/op.h"
 #include "lower/constant_tensor.h"
 #include "lower/constants.h"
 #include "lower/elementwise.h"
@@ -23,7 +24,7 @@ using tiled::TiledTensor;
 
 constexpr float kHighest = 255;
 
-bool is_maximum(const Builder& builder, std::int32_t op) { return builder.op(op).type == "MAXIMUM"; }
+bool is_maximum(const Builder& builder, std::int32_t op) { return builder.op(op).type == Op::MAXIMUM; }
 
 numeric::ChipClamp whole_range(const TiledTensor& tensor) {
   return numeric::chip_clamp(tensor.scale, tensor.zero_point, numeric::ChipActivation::kNone);

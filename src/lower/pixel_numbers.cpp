@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/divide_up.h"
+#include "ir/op.h"
 #include "lower/constant_tensor.h"
 #include "lower/constants.h"
 #include "lower/elementwise.h"
@@ -113,7 +114,7 @@ Result<bool> lower_with_pixel_numbers(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(work.input, builder.grid(image, shape));
   REEF_ASSIGN_OR_RETURN(work.numbers, builder.grid(numbers, {shape.height, shape.width, 1}));
   REEF_ASSIGN_OR_RETURN(work.output, new_result(builder, op, work.input));
-  work.is_product = builder.op(op).type == "MUL";
+  work.is_product = builder.op(op).type == Op::MUL;
   if (!work.is_product && !fills_words(builder, work.numbers)) {
     work.numbers = add_filled_words(builder, op, work.numbers);
   }

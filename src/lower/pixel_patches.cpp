@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/pixel_patches.h"
+#include "ir/op.h"
 
 #include <algorithm>
 #include <map>
@@ -44,7 +45,7 @@ std::int32_t taps(const Window& window, std::int32_t patch) { return (patch - 1)
 bool read_shape(const Builder& builder, std::int32_t index, Layer& layer) {
   const ir::Operator& op = builder.op(index);
   const ir::Shape& weights = builder.source(op.inputs[1]).shape;
-  if (op.type == "DEPTHWISE_CONV_2D") {
+  if (op.type == Op::DEPTHWISE_CONV_2D) {
     const std::int32_t channels = builder.source(op.outputs[0]).shape.last();
     if (channels == 1 || channels != builder.source(op.inputs[0]).shape.last()) return false;
     layer.depthwise = true;
@@ -52,7 +53,7 @@ bool read_shape(const Builder& builder, std::int32_t index, Layer& layer) {
     layer.groups = (channels + kLanes - 1) / kLanes;
     return true;
   }
-  if (op.type != "CONV_2D" || weights.rank() != 4 || weights[3] != builder.source(op.inputs[0]).shape.last()) {
+  if (op.type != Op::CONV_2D || weights.rank() != 4 || weights[3] != builder.source(op.inputs[0]).shape.last()) {
     return false;
   }
   layer.channels = round_up(weights[0], kLanes);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/divide_up.h"
+#include "ir/op.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
 #include "lower/pool.h"
@@ -131,7 +132,7 @@ Status lower_pool(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const Value value, builder.image_for_windows(from));
   const std::int32_t to = builder.op(op).outputs[0];
   Pool pool;
-  pool.is_average = builder.op(op).type == "AVERAGE_POOL_2D";
+  pool.is_average = builder.op(op).type == Op::AVERAGE_POOL_2D;
   pool.input = value.tensor;
   REEF_ASSIGN_OR_RETURN(const Windows windows, windows_of(builder, op, value));
   pool.y = windows.y;

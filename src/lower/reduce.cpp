@@ -17,6 +17,7 @@
 #include <cmath>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "lower/elementwise.h"
 #include "lower/global_pool.h"
 #include "lower/lowerings.h"
@@ -71,7 +72,7 @@ Result<Scaling> scaling_of(const Builder& builder, std::int32_t op, const Reduct
     if (!(scale > 0) || !std::isfinite(scale)) return unsupported("{} is no scale", scale);
   }
   Scaling scaling;
-  scaling.multiplier = builder.op(op).type == "SUM"
+  scaling.multiplier = builder.op(op).type == Op::SUM
                            ? numeric::chip_rescale_multiplier(in, out)
                            : numeric::chip_pool_multiplier(in, out, static_cast<std::int32_t>(reduction.count),
                                                            numeric::ChipPoolOrder::kOutputLast);
@@ -278,7 +279,7 @@ Status lower_total(Builder& builder, std::int32_t op) {
   if (reduction.channels) return sum_with_channels(builder, op, reduction, scaling);
   const bool all_pixels = (reduction.rows || image.height == 1) && (reduction.columns || image.width == 1);
   const bool fits = divide_up(image.width, kTilesPerAxis) <= tiled::kMostSummedPixels;
-  if (all_pixels && fits && builder.op(op).type == "MEAN" && builder.source(reduction.from).shape.rank() == 4) {
+  if (all_pixels && fits && builder.op(op).type == Op::MEAN && builder.source(reduction.from).shape.rank() == 4) {
     return add_global_pool(builder, op, 1, numeric::ChipActivation::kNone);
   }
   if (all_pixels) return sum_pixels(builder, op, reduction, scaling);

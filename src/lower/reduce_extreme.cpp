@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "base/divide_up.h"
+#include "ir/op.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
 #include "lower/pool.h"
@@ -126,7 +127,7 @@ Status lower_reduced_extreme(Builder& builder, std::int32_t op) {
     return ok_status();
   }
   REEF_RETURN_IF_ERROR(elements_of(builder, from).status());
-  const bool is_minimum = builder.op(op).type == "REDUCE_MIN";
+  const bool is_minimum = builder.op(op).type == Op::REDUCE_MIN;
   REEF_ASSIGN_OR_RETURN(std::int32_t image, builder.grid(from, reduction.image));
   if (is_minimum) {
     REEF_ASSIGN_OR_RETURN(image, add_complement(builder, op, from, image));

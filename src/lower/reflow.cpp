@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "formats/darwinn/parameters/selection_matrix.h"
+#include "ir/op.h"
 #include "lower/convolution.h"
 #include "lower/fully_connected.h"
 
@@ -112,7 +113,7 @@ Result<std::shared_ptr<const ir::Model>> convolution_model(const darwinn::Select
   biases.quantization.zero_point = {0};
   add({1, 1, 1, outputs}, values.type, 0).quantization = values.quantization;
   ir::Operator& op = graph.operators.emplace_back();
-  op.type = "CONV_2D";
+  op.type = name_of(Op::CONV_2D);
   op.inputs = {0, 1, 2};
   op.outputs = {3};
   op.attributes.set("padding", ir::EnumName{"VALID"});

@@ -7,12 +7,14 @@
 #include "ir/describe.h"
 #include "lower/lowerings.h"
 #include "lower/reflow.h"
+#include "ops/registry.h"
 
 namespace reef::lower {
 
 bool keeps_elements(const Builder& builder, const ir::Operator& op) {
-  const bool reshapes = op.type == "RESHAPE" || op.type == "SQUEEZE" || op.type == "EXPAND_DIMS";
-  if ((!reshapes && op.type != "QUANTIZE") || op.inputs.empty() || op.inputs[0] < 0 || op.outputs.empty()) return false;
+  const bool reshapes = ops::has_same_bytes(op);
+  if ((!reshapes && op.type != Op::QUANTIZE) || op.inputs.empty() || op.inputs[0] < 0 || op.outputs.empty())
+    return false;
   const ir::Tensor& from = builder.source(op.inputs[0]);
   const ir::Tensor& to = builder.source(op.outputs[0]);
   if (!from.shape.is_usable() || !to.shape.is_usable() || from.shape.elements() != to.shape.elements()) return false;

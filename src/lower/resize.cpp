@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op.h"
 #include "lower/lowerings.h"
 #include "lower/movement.h"
 #include "lower/resize_bilinear.h"
@@ -168,7 +169,7 @@ std::optional<tiled::Window> resize_rows(const ir::Subgraph& graph, const ir::Op
   const ir::Shape& from = graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape;
   const ir::Shape& to = graph.tensors[static_cast<std::size_t>(op.outputs[0])].shape;
   const ir::Attributes& a = op.attributes;
-  const Resize how{op.type == "RESIZE_BILINEAR", a.get_bool("align_corners"), a.get_bool("half_pixel_centers")};
+  const Resize how{op.type == Op::RESIZE_BILINEAR, a.get_bool("align_corners"), a.get_bool("half_pixel_centers")};
   if (!how.align_corners && is_doubled(from, to)) return resample_window(to[1]);
   if (how.bilinear) return interpolated_rows(from[1], to[1], {how.align_corners, how.half_pixels});
   // A row more on both sides, for the rounding of floats.
@@ -189,7 +190,7 @@ Status lower_resize(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(from), builder.source(to)));
   if (!same) return unsupported("input and output are quantized differently");
   const ir::Attributes& a = builder.op(op).attributes;
-  const Resize how{builder.op(op).type == "RESIZE_BILINEAR", a.get_bool("align_corners"),
+  const Resize how{builder.op(op).type == Op::RESIZE_BILINEAR, a.get_bool("align_corners"),
                    a.get_bool("half_pixel_centers")};
   if (shape == result) {
     REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));

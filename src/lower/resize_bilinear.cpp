@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/op.h"
 #include "lower/convolution.h"
 #include "lower/movement.h"
 
@@ -245,7 +246,7 @@ class PhaseModel {
   std::int32_t add(const Phase& y, const Phase& x) {
     ir::Subgraph& graph = model_.subgraphs[0];
     ir::Operator convolution;
-    convolution.type = "DEPTHWISE_CONV_2D";
+    convolution.type = name_of(Op::DEPTHWISE_CONV_2D);
     convolution.inputs = {0, add_weights(y, x)};
     convolution.outputs = {1};
     convolution.attributes.set("padding", ir::EnumName{"VALID"});

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <string>
 
 #include "lower/builder.h"
 #include "ops/table_functions.h"
@@ -44,55 +41,56 @@ class Relation {
     const bool images =
         std::all_of(op_.results.begin(), op_.results.end(), [](const RowResult& result) { return result.height > 1; });
     if (!images || op_.results.empty() || source_.inputs.empty()) return {};
-    static const std::map<std::string, bool (Relation::*)()> kKnown = {
-        {"CONV_2D", &Relation::convolution},
-        {"DEPTHWISE_CONV_2D", &Relation::convolution},
-        {"TRANSPOSE_CONV", &Relation::transpose_convolution},
-        {"MAX_POOL_2D", &Relation::pool},
-        {"AVERAGE_POOL_2D", &Relation::pool},
-        {"PAD", &Relation::pad},
-        {"QUANTIZE", &Relation::quantize},
-        {"CONCATENATION", &Relation::concatenation},
-        {"SPLIT", &Relation::split},
-        {"SPLIT_V", &Relation::split},
-        {"SLICE", &Relation::slice},
-        {"STRIDED_SLICE", &Relation::strided_slice},
-        {"RESIZE_BILINEAR", &Relation::resize},
-        {"RESIZE_NEAREST_NEIGHBOR", &Relation::resize},
-        {"DEPTH_TO_SPACE", &Relation::depth_to_space},
-        {"SPACE_TO_DEPTH", &Relation::space_to_depth},
-        {"TRANSPOSE", &Relation::transpose},
-        {"TILE", &Relation::tile},
-        {"ADD", &Relation::same_rows},
-        {"SUB", &Relation::same_rows},
-        {"MUL", &Relation::same_rows},
-        {"MAXIMUM", &Relation::same_rows},
-        {"MINIMUM", &Relation::same_rows},
-        {"PRELU", &Relation::same_rows},
-        {"RELU", &Relation::same_rows},
-        {"RELU6", &Relation::same_rows},
-        {"RELU_N1_TO_1", &Relation::same_rows},
-        {"LOGISTIC", &Relation::same_rows},
-        {"TANH", &Relation::same_rows},
-        {"RSQRT", &Relation::same_rows},
-        {"GELU", &Relation::same_rows},
-        {"HARD_SWISH", &Relation::same_rows},
-        {"ELU", &Relation::same_rows},
-        {"EXP", &Relation::same_rows},
-        {"LOG", &Relation::same_rows},
-        {"SQRT", &Relation::same_rows},
-        {"ABS", &Relation::same_rows},
-        {"RELU_0_TO_1", &Relation::same_rows},
-        {"LEAKY_RELU", &Relation::same_rows},
-        {"DIV", &Relation::same_rows},
-        {ops::kReefFunction, &Relation::same_rows},
-        {"SQUARED_DIFFERENCE", &Relation::same_rows},
-        {"SOFTMAX", &Relation::same_rows},
-        {"MEAN", &Relation::total_of_channels},
-        {"SUM", &Relation::total_of_channels},
+    static constexpr std::pair<Op, bool (Relation::*)()> kKnown[] = {
+        {Op::CONV_2D, &Relation::convolution},
+        {Op::DEPTHWISE_CONV_2D, &Relation::convolution},
+        {Op::TRANSPOSE_CONV, &Relation::transpose_convolution},
+        {Op::MAX_POOL_2D, &Relation::pool},
+        {Op::AVERAGE_POOL_2D, &Relation::pool},
+        {Op::PAD, &Relation::pad},
+        {Op::QUANTIZE, &Relation::quantize},
+        {Op::CONCATENATION, &Relation::concatenation},
+        {Op::SPLIT, &Relation::split},
+        {Op::SPLIT_V, &Relation::split},
+        {Op::SLICE, &Relation::slice},
+        {Op::STRIDED_SLICE, &Relation::strided_slice},
+        {Op::RESIZE_BILINEAR, &Relation::resize},
+        {Op::RESIZE_NEAREST_NEIGHBOR, &Relation::resize},
+        {Op::DEPTH_TO_SPACE, &Relation::depth_to_space},
+        {Op::SPACE_TO_DEPTH, &Relation::space_to_depth},
+        {Op::TRANSPOSE, &Relation::transpose},
+        {Op::TILE, &Relation::tile},
+        {Op::ADD, &Relation::same_rows},
+        {Op::SUB, &Relation::same_rows},
+        {Op::MUL, &Relation::same_rows},
+        {Op::MAXIMUM, &Relation::same_rows},
+        {Op::MINIMUM, &Relation::same_rows},
+        {Op::PRELU, &Relation::same_rows},
+        {Op::RELU, &Relation::same_rows},
+        {Op::RELU6, &Relation::same_rows},
+        {Op::RELU_N1_TO_1, &Relation::same_rows},
+        {Op::LOGISTIC, &Relation::same_rows},
+        {Op::TANH, &Relation::same_rows},
+        {Op::RSQRT, &Relation::same_rows},
+        {Op::GELU, &Relation::same_rows},
+        {Op::HARD_SWISH, &Relation::same_rows},
+        {Op::ELU, &Relation::same_rows},
+        {Op::EXP, &Relation::same_rows},
+        {Op::LOG, &Relation::same_rows},
+        {Op::SQRT, &Relation::same_rows},
+        {Op::ABS, &Relation::same_rows},
+        {Op::RELU_0_TO_1, &Relation::same_rows},
+        {Op::LEAKY_RELU, &Relation::same_rows},
+        {Op::DIV, &Relation::same_rows},
+        {Op::ReefFunction, &Relation::same_rows},
+        {Op::SQUARED_DIFFERENCE, &Relation::same_rows},
+        {Op::SOFTMAX, &Relation::same_rows},
+        {Op::MEAN, &Relation::total_of_channels},
+        {Op::SUM, &Relation::total_of_channels},
     };
-    const auto known = kKnown.find(source_.type);
-    if (known == kKnown.end() || !(this->*known->second)() || op_.reads.empty()) return {};
+    const auto* known =
+        std::find_if(std::begin(kKnown), std::end(kKnown), [&](const auto& row) { return source_.type == row.first; });
+    if (known == std::end(kKnown) || !(this->*known->second)() || op_.reads.empty()) return {};
     return std::move(op_);
   }
 
@@ -233,7 +231,7 @@ class Relation {
   }
 
   bool split() {
-    const bool sized = source_.type == "SPLIT_V";
+    const bool sized = source_.type == Op::SPLIT_V;
     const std::vector<std::int32_t> axis = numbers(sized ? 2 : 0, 1);
     const std::int32_t from = operand(sized ? 0 : 1);
     if (axis.empty() || !is_image(graph_, from)) return false;

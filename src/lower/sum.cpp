@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
@@ -74,7 +75,7 @@ void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
 Result<tiled::WeightedSum> weighted_sum(const ir::Operator& op, const TiledTensor& a, const TiledTensor& b,
                                         const TiledTensor& out) {
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(op));
-  const bool squares = op.type == "SQUARED_DIFFERENCE", minus = squares || op.type == "SUB";
+  const bool squares = op.type == Op::SQUARED_DIFFERENCE, minus = squares || op.type == Op::SUB;
   // A square's table takes the difference itself.
   const auto add = numeric::chip_add(a.scale, a.zero_point, b.scale, b.zero_point, squares ? 1.0f : out.scale);
   const bool is_scale = out.scale > 0 && std::isfinite(out.scale);
@@ -94,7 +95,7 @@ Result<tiled::WeightedSum> weighted_sum(const ir::Operator& op, const TiledTenso
 
 // ADD, SUB, SQUARED_DIFFERENCE.
 Status lower_sum(Builder& builder, std::int32_t op) {
-  if (builder.op(op).type != "SQUARED_DIFFERENCE") {
+  if (builder.op(op).type != Op::SQUARED_DIFFERENCE) {
     REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
     if (with_constant) return ok_status();
   }

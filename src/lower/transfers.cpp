@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "lower/reshape.h"
 #include "tiled/uneven_input.h"
 
@@ -110,9 +111,9 @@ void look_at_readers(const Builder& builder, std::int32_t source, Readers& reade
     const ir::Operator& op = builder.op(index);
     if (std::find(op.inputs.begin(), op.inputs.end(), source) == op.inputs.end()) continue;
     readers.any = true;
-    const bool has_matrix = op.type == "FULLY_CONNECTED" && op.inputs.size() >= 2 && op.inputs[0] == source &&
+    const bool has_matrix = op.type == Op::FULLY_CONNECTED && op.inputs.size() >= 2 && op.inputs[0] == source &&
                             op.inputs[1] >= 0 && builder.source(op.inputs[1]).shape.rank() == 2;
-    const bool is_sequence = op.type == "UNIDIRECTIONAL_SEQUENCE_LSTM" && op.inputs[0] == source &&
+    const bool is_sequence = op.type == Op::UNIDIRECTIONAL_SEQUENCE_LSTM && op.inputs[0] == source &&
                              op.inputs.size() >= 2 && op.inputs[1] >= 0 &&
                              builder.source(op.inputs[1]).shape.rank() == 2 &&
                              tensor.shape.last() % chip::kNarrowWordBytes == 0;
@@ -162,7 +163,7 @@ bool is_lstm_state(const Builder& builder, std::int32_t source) {
   for (const ir::Operator& op : builder.graph().operators) {
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       if (op.inputs[k] != source) continue;
-      if (op.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || k < kFirstState || k > kLastState) return false;
+      if (op.type != Op::UNIDIRECTIONAL_SEQUENCE_LSTM || k < kFirstState || k > kLastState) return false;
     }
   }
   return true;

@@ -11,9 +11,9 @@
 // between each other; the copies' details are our own. Phases have the numbers of convolutions, so each pixel has the
 // one rounding it would have in one.
 #include <algorithm>
-#include <cstring>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "lower/convolution.h"
 #include "lower/lowerings.h"
 #include "lower/movement.h"
@@ -90,7 +90,7 @@ class PhaseModel {
     ir::Subgraph& graph = model_.subgraphs[0];
     graph.tensors.push_back(std::move(weights));
     ir::Operator convolution;
-    convolution.type = "CONV_2D";
+    convolution.type = name_of(Op::CONV_2D);
     convolution.inputs = {0, static_cast<std::int32_t>(graph.tensors.size()) - 1};
     if (has_bias()) convolution.inputs.push_back(2);
     convolution.outputs = {1};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "micro/greedy_plan.h"
 #include "micro/offline_plan.h"
 #include "micro/operator_memory.h"
@@ -104,7 +105,7 @@ class ArenaWalk {
     std::set<std::string> names;
     for (const ir::Subgraph& graph : model_.subgraphs) {
       for (const ir::Operator& op : graph.operators) {
-        if (op.type == "VAR_HANDLE") names.insert(std::string(op.attributes.get_string("shared_name")));
+        if (op.type == Op::VAR_HANDLE) names.insert(std::string(op.attributes.get_string("shared_name")));
       }
     }
     return static_cast<std::int64_t>(names.size());
@@ -143,13 +144,13 @@ class ArenaWalk {
 
   // The first operator that reads or writes a variable makes its memory.
   void keep_variable(const ir::Subgraph& graph, const ir::Operator& op) {
-    const bool assigns = op.type == "ASSIGN_VARIABLE";
-    if (!assigns && op.type != "READ_VARIABLE") return;
+    const bool assigns = op.type == Op::ASSIGN_VARIABLE;
+    if (!assigns && op.type != Op::READ_VARIABLE) return;
     const std::vector<std::int32_t>& values = assigns ? op.inputs : op.outputs;
     const std::size_t at = assigns ? 1 : 0;
     if (op.inputs.empty() || values.size() <= at || values[at] < 0) return;
     for (const ir::Operator& maker : graph.operators) {
-      if (maker.type != "VAR_HANDLE" || maker.outputs.empty() || maker.outputs[0] != op.inputs[0]) continue;
+      if (maker.type != Op::VAR_HANDLE || maker.outputs.empty() || maker.outputs[0] != op.inputs[0]) continue;
       if (!kept_variables_.insert(std::string(maker.attributes.get_string("shared_name"))).second) return;
     }
     const auto bytes = tensor_bytes(graph.tensors[static_cast<std::size_t>(values[at])]);
@@ -202,7 +203,7 @@ class ArenaWalk {
         lives_.push_back(life);
       }
       for (const ir::Operator& op : graph.operators) {  // handles stand in what VAR_HANDLE keeps
-        if (op.type == "VAR_HANDLE" && !op.outputs.empty() && op.outputs[0] >= 0) {
+        if (op.type == Op::VAR_HANDLE && !op.outputs.empty() && op.outputs[0] >= 0) {
           lives_[first_tensor_.back() + static_cast<std::size_t>(op.outputs[0])].is_planned = false;
         }
       }
@@ -232,13 +233,13 @@ class ArenaWalk {
 
   // Subgraphs that an operator runs, in the order in which their tensors live.
   static std::vector<std::int64_t> called(const ir::Operator& op) {
-    if (op.type == "IF") {
+    if (op.type == Op::IF) {
       return {op.attributes.get_int("then_subgraph_index", -1), op.attributes.get_int("else_subgraph_index", -1)};
     }
-    if (op.type == "WHILE") {
+    if (op.type == Op::WHILE) {
       return {op.attributes.get_int("cond_subgraph_index", -1), op.attributes.get_int("body_subgraph_index", -1)};
     }
-    if (op.type == "CALL_ONCE") return {op.attributes.get_int("init_subgraph_index", -1)};
+    if (op.type == Op::CALL_ONCE) return {op.attributes.get_int("init_subgraph_index", -1)};
     return {};
   }
 

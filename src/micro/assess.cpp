@@ -10,6 +10,7 @@
 #include "formats/darwinn/reader.h"
 #include "ir/describe.h"
 #include "ir/metadata.h"
+#include "ir/op.h"
 #include "micro/board_memory.h"
 #include "micro/cpu_time.h"
 #include "micro/edge_tpu_rules.h"
@@ -30,7 +31,7 @@ std::string_view release_name(Releases release) {
 }
 
 // Operators that run subgraphs take any types.
-bool is_control_flow(std::string_view op) { return op == "IF" || op == "WHILE" || op == "CALL_ONCE"; }
+bool is_control_flow(std::string_view op) { return op == Op::IF || op == Op::WHILE || op == Op::CALL_ONCE; }
 
 class Assessor {
  public:

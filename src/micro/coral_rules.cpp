@@ -16,7 +16,7 @@ using ir::Tensor;
 
 Particulars coral_bias(const OpView& view) {
   const std::string& type = view.op().type;
-  if ((type != "DEPTHWISE_CONV_2D" && type != "CONV_2D") || has_input(view, 2)) return std::nullopt;
+  if ((type != Op::DEPTHWISE_CONV_2D && type != Op::CONV_2D) || has_input(view, 2)) return std::nullopt;
   return "it has no bias";
 }
 
@@ -26,7 +26,7 @@ constexpr int kMostBroadcast = 4, kMostBroadcastExtremes = 5;
 constexpr int kMostDimensions = 5;
 
 Particulars coral_dimensions(const OpView& view) {
-  if (view.op().type == "RESHAPE") return std::nullopt;
+  if (view.op().type == Op::RESHAPE) return std::nullopt;
   for (std::size_t i = 0; i < view.op().inputs.size(); ++i) {
     const Tensor* tensor = view.input(i);
     if (tensor == nullptr || tensor->shape.rank() <= kMostDimensions) continue;
@@ -51,20 +51,20 @@ bool joins_elements(const OpView& view) {
 Particulars coral_broadcast(const OpView& view) {
   if (!joins_elements(view) || view.input(0)->shape == view.input(1)->shape) return std::nullopt;
   const std::string& type = view.op().type;
-  const int most = type == "MAXIMUM" || type == "MINIMUM" ? kMostBroadcastExtremes : kMostBroadcast;
+  const int most = type == Op::MAXIMUM || type == Op::MINIMUM ? kMostBroadcastExtremes : kMostBroadcast;
   if (std::max(view.input(0)->shape.rank(), view.input(1)->shape.rank()) <= most) return std::nullopt;
   return fmt::format("operands of different shapes with more than {} dimensions", most);
 }
 
 Particulars coral_pool_batch(const OpView& view) {
   const std::string& type = view.op().type;
-  if ((type != "MAX_POOL_2D" && type != "AVERAGE_POOL_2D") || view.type() != DataType::kInt8) return std::nullopt;
+  if ((type != Op::MAX_POOL_2D && type != Op::AVERAGE_POOL_2D) || view.type() != DataType::kInt8) return std::nullopt;
   if (view.input(0) == nullptr || view.input(0)->shape.rank() != 4 || view.input(0)->shape[0] == 1) return std::nullopt;
   return fmt::format("it pools the first of {} int8 pictures only", view.input(0)->shape[0]);
 }
 
 Particulars coral_depthwise_batch(const OpView& view) {
-  if (view.op().type != "DEPTHWISE_CONV_2D" || view.type() != DataType::kInt8 || view.input(0) == nullptr) {
+  if (view.op().type != Op::DEPTHWISE_CONV_2D || view.type() != DataType::kInt8 || view.input(0) == nullptr) {
     return std::nullopt;
   }
   if (view.input(0)->shape.rank() != 4 || view.input(0)->shape[0] == 1) return std::nullopt;
@@ -72,14 +72,15 @@ Particulars coral_depthwise_batch(const OpView& view) {
 }
 
 Particulars coral_pixel_centers(const OpView& view) {
-  if (view.op().type != "RESIZE_NEAREST_NEIGHBOR" || !view.attributes().get_bool("half_pixel_centers")) {
+  if (view.op().type != Op::RESIZE_NEAREST_NEIGHBOR || !view.attributes().get_bool("half_pixel_centers")) {
     return std::nullopt;
   }
   return "it takes no notice of half_pixel_centers";
 }
 
 Particulars coral_dense(const OpView& view) {
-  if (view.op().type != "FULLY_CONNECTED" || !is_integer(view.type()) || view.input(1) == nullptr) return std::nullopt;
+  if (view.op().type != Op::FULLY_CONNECTED || !is_integer(view.type()) || view.input(1) == nullptr)
+    return std::nullopt;
   if (view.input(1)->quantization.is_per_axis()) return "weights have one scale for each channel";
   if (zero_point(*view.input(1)) != 0) return fmt::format("weights have zero point {}", zero_point(*view.input(1)));
   const Tensor* bias = view.input(2);
@@ -90,7 +91,7 @@ Particulars coral_dense(const OpView& view) {
 }
 
 Particulars coral_conv(const OpView& view) {
-  if (view.op().type != "CONV_2D" || view.input(0) == nullptr || view.input(1) == nullptr) return std::nullopt;
+  if (view.op().type != Op::CONV_2D || view.input(0) == nullptr || view.input(1) == nullptr) return std::nullopt;
   const Tensor* bias = view.input(2);
   if (view.type() == DataType::kInt16 && bias != nullptr && bias->type == DataType::kInt32) {
     return "int16 activations with an int32 bias";
@@ -102,7 +103,7 @@ Particulars coral_conv(const OpView& view) {
 }
 
 Particulars coral_activation(const OpView& view) {
-  if (view.op().type != "TRANSPOSE_CONV") return std::nullopt;
+  if (view.op().type != Op::TRANSPOSE_CONV) return std::nullopt;
   const std::string_view activation = view.attributes().get_enum("fused_activation_function", "NONE");
   if (activation == "NONE") return std::nullopt;
   return fmt::format("it leaves out the {} behind it", activation);
@@ -111,7 +112,7 @@ Particulars coral_activation(const OpView& view) {
 constexpr int kMostAveraged = 4;
 
 Particulars coral_mean(const OpView& view) {
-  if (view.op().type != "MEAN" || !is_integer(view.type()) || view.input(0)->shape.rank() <= kMostAveraged) {
+  if (view.op().type != Op::MEAN || !is_integer(view.type()) || view.input(0)->shape.rank() <= kMostAveraged) {
     return std::nullopt;
   }
   return fmt::format("it averages integers of at most {} dimensions, and these have {}", kMostAveraged,
@@ -119,14 +120,14 @@ Particulars coral_mean(const OpView& view) {
 }
 
 Particulars coral_softmax(const OpView& view) {
-  if (view.op().type != "SOFTMAX" || view.type() != DataType::kInt16 || view.input(0) == nullptr) return std::nullopt;
+  if (view.op().type != Op::SOFTMAX || view.type() != DataType::kInt16 || view.input(0) == nullptr) return std::nullopt;
   if (view.input(0)->shape.rank() == 0 || view.input(0)->shape.last() > 1) return std::nullopt;
   return "int16 with a single class";
 }
 
 // CMSIS-NN's kernel for it moves the state of the wrong steps.
 Particulars coral_state(const OpView& view) {
-  if (view.op().type != "SVDF" || view.type() != DataType::kInt8 || view.input(4) == nullptr) return std::nullopt;
+  if (view.op().type != Op::SVDF || view.type() != DataType::kInt8 || view.input(4) == nullptr) return std::nullopt;
   if (view.input(4)->type != DataType::kInt8) return std::nullopt;
   return "its state is int8";
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/darwinn/reader.h"
+#include "ir/op.h"
 #include "micro/board.h"
 #include "ops/cpu_work.h"
 #include "ops/static_ops.h"
@@ -28,14 +29,14 @@ constexpr double kInstructionsPerCall = 2000;
 constexpr double kInstructionsPerElement = 40;
 
 double instructions_of(std::string_view op, bool is_integer, bool has_products, std::size_t release) {
-  const auto find = [&](std::string_view name) {
+  const auto find = [&](OpName name) {
     const std::string_view type = is_integer ? "int8" : "float32";
     const auto* at = std::find_if(std::begin(kRates), std::end(kRates),
                                   [&](const Rate& rate) { return rate.op == name && rate.type == type; });
     return at == std::end(kRates) ? 0.0 : at->instructions[release];
   };
   if (const double counted = find(op); counted > 0) return counted;
-  return has_products ? find("CONV_2D") : kInstructionsPerElement;
+  return has_products ? find(Op::CONV_2D) : kInstructionsPerElement;
 }
 
 }  // namespace

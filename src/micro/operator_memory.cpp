@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/op.h"
 #include "ops/flex_options.h"
 
 namespace reef::micro {
@@ -151,7 +152,7 @@ void batch_matmul_memory(const OpView& view, Build build, OperatorMemory& memory
 
 void reduce_memory(const OpView& view, Build build, OperatorMemory& memory) {
   if (view.input(0) == nullptr || view.input(1) == nullptr || view.output(0) == nullptr) return;
-  const bool is_sum = view.op().type == "MEAN" || view.op().type == "SUM";
+  const bool is_sum = view.op().type == Op::MEAN || view.op().type == Op::SUM;
   if (is_sum && is_integer(view.type())) memory.scratch.push_back(kInt * elements_of(*view.output(0)));
   if (is_sum && build == Build::kCoral) return;
   memory.scratch.push_back(kInt * view.input(0)->shape.rank());
@@ -258,42 +259,42 @@ void when_quantized(const OpView& view, Build build, OperatorMemory& memory) {
   const bool keeps = view.type() == DataType::kInt8;
   if (!keeps) return;
   constexpr std::int64_t kCumulativeSum = 40;
-  const bool is_log_softmax = view.op().type == "LOG_SOFTMAX";
+  const bool is_log_softmax = view.op().type == Op::LOG_SOFTMAX;
   memory.at_prepare.push_back(is_log_softmax ? 16 + 3 * pointer_bytes(build) : kCumulativeSum);
 }
 
 struct Rule {
-  std::string_view op;
+  Op op;
   void (*add)(const OpView&, Build, OperatorMemory&);
 };
 constexpr Rule kRules[] = {
-    {"ADD_N", add_n_memory},
-    {"AVERAGE_POOL_2D", average_pool_memory},
-    {"BATCH_MATMUL", batch_matmul_memory},
-    {"CONCATENATION", concatenation_memory},
-    {"CONV_2D", conv_memory},
-    {"CUMSUM", when_quantized},
-    {"DEPTHWISE_CONV_2D", depthwise_memory},
-    {"DEPTH_TO_SPACE", reshaped_memory},
-    {"EMBEDDING_LOOKUP", embedding_memory},
-    {"FULLY_CONNECTED", dense_memory},
-    {"GATHER", reshaped_memory},
-    {"GATHER_ND", reshaped_memory},
-    {"L2_POOL_2D", reshaped_memory},
-    {"LOG_SOFTMAX", when_quantized},
-    {"MEAN", reduce_memory},
-    {"MIRROR_PAD", mirror_pad_memory},
-    {"PosenetDecoderOp", posenet_memory},
-    {"REDUCE_ALL", reduce_memory},
-    {"REDUCE_MAX", reduce_memory},
-    {"REDUCE_MIN", reduce_memory},
-    {"SOFTMAX", softmax_memory},
-    {"SPACE_TO_DEPTH", reshaped_memory},
-    {"SUM", reduce_memory},
-    {"SVDF", svdf_memory},
-    {"TFLite_Detection_PostProcess", detection_memory},
-    {"TRANSPOSE_CONV", transpose_conv_memory},
-    {"UNIDIRECTIONAL_SEQUENCE_LSTM", lstm_memory},
+    {Op::ADD_N, add_n_memory},
+    {Op::AVERAGE_POOL_2D, average_pool_memory},
+    {Op::BATCH_MATMUL, batch_matmul_memory},
+    {Op::CONCATENATION, concatenation_memory},
+    {Op::CONV_2D, conv_memory},
+    {Op::CUMSUM, when_quantized},
+    {Op::DEPTHWISE_CONV_2D, depthwise_memory},
+    {Op::DEPTH_TO_SPACE, reshaped_memory},
+    {Op::EMBEDDING_LOOKUP, embedding_memory},
+    {Op::FULLY_CONNECTED, dense_memory},
+    {Op::GATHER, reshaped_memory},
+    {Op::GATHER_ND, reshaped_memory},
+    {Op::L2_POOL_2D, reshaped_memory},
+    {Op::LOG_SOFTMAX, when_quantized},
+    {Op::MEAN, reduce_memory},
+    {Op::MIRROR_PAD, mirror_pad_memory},
+    {Op::PosenetDecoderOp, posenet_memory},
+    {Op::REDUCE_ALL, reduce_memory},
+    {Op::REDUCE_MAX, reduce_memory},
+    {Op::REDUCE_MIN, reduce_memory},
+    {Op::SOFTMAX, softmax_memory},
+    {Op::SPACE_TO_DEPTH, reshaped_memory},
+    {Op::SUM, reduce_memory},
+    {Op::SVDF, svdf_memory},
+    {Op::TFLite_Detection_PostProcess, detection_memory},
+    {Op::TRANSPOSE_CONV, transpose_conv_memory},
+    {Op::UNIDIRECTIONAL_SEQUENCE_LSTM, lstm_memory},
 };
 
 }  // namespace
@@ -305,10 +306,10 @@ std::optional<OperatorMemory> operator_memory(const OpView& view, Build build) {
   if (sizes == std::end(kSizes)) return std::nullopt;
   // The hybrid LSTM of Coral's release keeps a dozen buffers more, which nobody has compared.
   const bool is_hybrid = view.input(1) != nullptr && view.input(1)->type != view.type();
-  if (build == Build::kCoral && op == "UNIDIRECTIONAL_SEQUENCE_LSTM" && is_hybrid) return std::nullopt;
+  if (build == Build::kCoral && op == Op::UNIDIRECTIONAL_SEQUENCE_LSTM && is_hybrid) return std::nullopt;
   OperatorMemory memory;
   memory.parameters = sizes->parameters[static_cast<std::size_t>(build)];
-  memory.has_pointers = op == "FULLY_CONNECTED" || op == "VAR_HANDLE";
+  memory.has_pointers = op == Op::FULLY_CONNECTED || op == Op::VAR_HANDLE;
   memory.at_start = sizes->start[static_cast<std::size_t>(build)];
   for (const Rule& rule : kRules) {
     if (rule.op == op) rule.add(view, build, memory);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/op.h"
 #include "micro/project_text.h"
 #include "micro/sdk_ops.h"
 
@@ -121,7 +122,7 @@ std::string results_code(const ir::Model& model, Task task, const std::vector<st
   const ir::Subgraph& graph = model.subgraphs[0];
   if (task == Task::kDetection) {
     const auto made = std::find_if(graph.operators.begin(), graph.operators.end(),
-                                   [](const ir::Operator& op) { return op.type == "TFLite_Detection_PostProcess"; });
+                                   [](const ir::Operator& op) { return op.type == Op::TFLite_Detection_PostProcess; });
     const auto place = [&](std::size_t i) {
       const auto at = std::find(graph.outputs.begin(), graph.outputs.end(), made->outputs[i]);
       return fmt::format("{}", at - graph.outputs.begin());
@@ -154,7 +155,7 @@ std::size_t variable_count(const ir::Model& model) {
   std::set<std::string> names;
   for (const ir::Subgraph& graph : model.subgraphs) {
     for (const ir::Operator& op : graph.operators) {
-      if (op.type == "VAR_HANDLE") names.insert(std::string(op.attributes.get_string("shared_name")));
+      if (op.type == Op::VAR_HANDLE) names.insert(std::string(op.attributes.get_string("shared_name")));
     }
   }
   return names.size();
@@ -229,7 +230,7 @@ std::optional<ProgramPicture> picture_of_program(const ir::Model& model, const d
 Task task_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
   for (const ir::Operator& op : graph.operators) {
-    if (op.type != "TFLite_Detection_PostProcess" || op.outputs.size() != 4) continue;
+    if (op.type != Op::TFLite_Detection_PostProcess || op.outputs.size() != 4) continue;
     const bool all = std::all_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t tensor) {
       return std::find(graph.outputs.begin(), graph.outputs.end(), tensor) != graph.outputs.end();
     });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "micro/rounding.h"
+#include "ir/op.h"
 
 namespace reef::micro {
 namespace {
@@ -34,10 +35,10 @@ std::optional<Rounding> rounding_of(const OpView& view, Releases releases) {
   const ir::DataType activations = view.type();
   const std::string& type = view.op().type;
   const bool is_integer = activations == ir::DataType::kInt8 || activations == ir::DataType::kInt16;
-  if ((releases & kCoral) != 0 && type == "MEAN" && is_integer) return kMean;
-  if (type == "UNIDIRECTIONAL_SEQUENCE_LSTM" && activations == ir::DataType::kInt8) return kLstm;
-  if (type == "SOFTMAX" && activations == ir::DataType::kInt16) return kWideSoftmax;
-  if (type != "FULLY_CONNECTED" || view.input(1) == nullptr) return std::nullopt;
+  if ((releases & kCoral) != 0 && type == Op::MEAN && is_integer) return kMean;
+  if (type == Op::UNIDIRECTIONAL_SEQUENCE_LSTM && activations == ir::DataType::kInt8) return kLstm;
+  if (type == Op::SOFTMAX && activations == ir::DataType::kInt16) return kWideSoftmax;
+  if (type != Op::FULLY_CONNECTED || view.input(1) == nullptr) return std::nullopt;
   if (activations == ir::DataType::kInt16) return kDenseOtherwise;
   if (activations != ir::DataType::kInt8) return std::nullopt;
   const ir::Tensor& weights = *view.input(1);

@@ -10,6 +10,7 @@
 
 #include "ir/describe.h"
 #include "micro/rule.h"
+#include "ops/registry.h"
 
 namespace reef::micro {
 namespace {
@@ -25,25 +26,25 @@ bool quantized_alike(const Tensor* a, const Tensor* b) {
 // ---- Operands that must be known ----
 
 struct ConstantOperand {
-  std::string_view op;
+  Op op;
   std::size_t input;
   std::string_view what;
 };
 constexpr ConstantOperand kConstantOperands[] = {
-    {"BROADCAST_TO", 1, "the new shape"},
-    {"EXPAND_DIMS", 1, "the axis"},
-    {"FILL", 0, "the sizes"},
-    {"PAD", 1, "the paddings"},
-    {"PADV2", 1, "the paddings"},
-    {"RESIZE_BILINEAR", 1, "the size"},
-    {"RESIZE_NEAREST_NEIGHBOR", 1, "the size"},
-    {"SPLIT", 0, "the axis"},
-    {"SPLIT_V", 2, "the axis"},
-    {"SPLIT_V", 1, "the sizes"},
-    {"STRIDED_SLICE", 1, "the begin"},
-    {"STRIDED_SLICE", 2, "the end"},
-    {"STRIDED_SLICE", 3, "the strides"},
-    {"TRANSPOSE", 1, "the permutation"},
+    {Op::BROADCAST_TO, 1, "the new shape"},
+    {Op::EXPAND_DIMS, 1, "the axis"},
+    {Op::FILL, 0, "the sizes"},
+    {Op::PAD, 1, "the paddings"},
+    {Op::PADV2, 1, "the paddings"},
+    {Op::RESIZE_BILINEAR, 1, "the size"},
+    {Op::RESIZE_NEAREST_NEIGHBOR, 1, "the size"},
+    {Op::SPLIT, 0, "the axis"},
+    {Op::SPLIT_V, 2, "the axis"},
+    {Op::SPLIT_V, 1, "the sizes"},
+    {Op::STRIDED_SLICE, 1, "the begin"},
+    {Op::STRIDED_SLICE, 2, "the end"},
+    {Op::STRIDED_SLICE, 3, "the strides"},
+    {Op::TRANSPOSE, 1, "the permutation"},
 };
 
 Particulars computed_operand(const OpView& view) {
@@ -60,22 +61,23 @@ Particulars computed_operand(const OpView& view) {
 // ---- Shapes ----
 
 struct RankLimit {
-  std::string_view op;
+  Op op;
   int most;
 };
 constexpr RankLimit kRankLimits[] = {
-    {"BATCH_MATMUL", 5}, {"BATCH_TO_SPACE_ND", 4}, {"BROADCAST_TO", 5},  {"CONCATENATION", 6}, {"L2_NORMALIZATION", 4},
-    {"SLICE", 5},        {"SPACE_TO_BATCH_ND", 4}, {"STRIDED_SLICE", 4}, {"TRANSPOSE", 5},
+    {Op::BATCH_MATMUL, 5},      {Op::BATCH_TO_SPACE_ND, 4}, {Op::BROADCAST_TO, 5},
+    {Op::CONCATENATION, 6},     {Op::L2_NORMALIZATION, 4},  {Op::SLICE, 5},
+    {Op::SPACE_TO_BATCH_ND, 4}, {Op::STRIDED_SLICE, 4},     {Op::TRANSPOSE, 5},
 };
 constexpr int kMostDimensions = 6;  // of any tensor: RuntimeShape holds no more
 
 Particulars too_many_dimensions(const OpView& view) {
-  if (view.op().type == "RESHAPE") return std::nullopt;
+  if (view.op().type == Op::RESHAPE) return std::nullopt;
   int most = kMostDimensions;
   for (const RankLimit& limit : kRankLimits) {
     if (limit.op == view.op().type) most = limit.most;
   }
-  if (view.op().type == "PRELU" && view.type() == DataType::kFloat32) most = 4;
+  if (view.op().type == Op::PRELU && view.type() == DataType::kFloat32) most = 4;
   const auto check = [&](const Tensor* tensor, std::string_view what) -> Particulars {
     if (tensor == nullptr || tensor->shape.rank() <= most) return std::nullopt;
     return fmt::format("{} has {} dimensions; {} are the most", what, tensor->shape.rank(), most);
@@ -97,7 +99,7 @@ Particulars without_elements(const OpView& view) {
     if (is_empty(view.output(i))) return fmt::format("output {} has no elements", i);
   }
   const std::string& type = view.op().type;
-  const bool needs_operand = type == "FULLY_CONNECTED" || type == "MEAN";
+  const bool needs_operand = type == Op::FULLY_CONNECTED || type == Op::MEAN;
   if (needs_operand && (is_empty(view.input(0)) || is_empty(view.input(1)))) return "an operand has no elements";
   return std::nullopt;
 }
@@ -105,12 +107,12 @@ Particulars without_elements(const OpView& view) {
 constexpr std::size_t kMostJoined = 10;
 
 Particulars too_many_inputs(const OpView& view) {
-  if (view.op().type != "CONCATENATION" || view.op().inputs.size() <= kMostJoined) return std::nullopt;
+  if (view.op().type != Op::CONCATENATION || view.op().inputs.size() <= kMostJoined) return std::nullopt;
   return fmt::format("it joins {} tensors; {} are the most", view.op().inputs.size(), kMostJoined);
 }
 
 Particulars slice_form(const OpView& view) {
-  if (view.op().type != "STRIDED_SLICE" || view.input(0) == nullptr || view.input(1) == nullptr) return std::nullopt;
+  if (view.op().type != Op::STRIDED_SLICE || view.input(0) == nullptr || view.input(1) == nullptr) return std::nullopt;
   if (view.attributes().get_int("ellipsis_mask") != 0) return "it has an ellipsis";
   if (view.attributes().get_int("new_axis_mask") != 0) return "it makes new axes";
   if (view.attributes().get_bool("offset")) return "its end counts from its begin";
@@ -120,7 +122,7 @@ Particulars slice_form(const OpView& view) {
 }
 
 Particulars negative_permutation(const OpView& view) {
-  if (view.op().type != "TRANSPOSE" || !view.has_constant_input(1) || view.input(1)->type != DataType::kInt32) {
+  if (view.op().type != Op::TRANSPOSE || !view.has_constant_input(1) || view.input(1)->type != DataType::kInt32) {
     return std::nullopt;
   }
   const Bytes& data = ir::constant_data(view.model(), *view.input(1));
@@ -135,7 +137,7 @@ Particulars negative_permutation(const OpView& view) {
 // ---- Quantization ----
 
 Particulars rescaling_join(const OpView& view) {
-  if (view.op().type != "CONCATENATION" || view.type() != DataType::kInt8) return std::nullopt;
+  if (view.op().type != Op::CONCATENATION || view.type() != DataType::kInt8) return std::nullopt;
   for (std::size_t i = 0; i < view.op().inputs.size(); ++i) {
     if (!quantized_alike(view.input(i), view.output(0)))
       return fmt::format("input {} has another scale than the result", i);
@@ -144,7 +146,7 @@ Particulars rescaling_join(const OpView& view) {
 }
 
 Particulars fused_join(const OpView& view) {
-  if (view.op().type != "CONCATENATION") return std::nullopt;
+  if (view.op().type != Op::CONCATENATION) return std::nullopt;
   const std::string_view activation = view.attributes().get_enum("fused_activation_function", "NONE");
   if (activation == "NONE") return std::nullopt;
   return fmt::format("it is followed by {}", activation);
@@ -152,8 +154,8 @@ Particulars fused_join(const OpView& view) {
 
 Particulars scales_along_axis(const OpView& view) {
   const std::string& type = view.op().type;
-  const Tensor* tensor = type == "QUANTIZE" ? view.output(0) : type == "DEQUANTIZE" ? view.input(0) : nullptr;
-  if (type == "EMBEDDING_LOOKUP") tensor = view.input(1);
+  const Tensor* tensor = type == Op::QUANTIZE ? view.output(0) : type == Op::DEQUANTIZE ? view.input(0) : nullptr;
+  if (type == Op::EMBEDDING_LOOKUP) tensor = view.input(1);
   if (tensor == nullptr || !tensor->quantization.is_per_axis()) return std::nullopt;
   return fmt::format("{} scales along dimension {}", tensor->quantization.scale.size(), tensor->quantization.dimension);
 }
@@ -162,7 +164,7 @@ Particulars unquantized(const OpView& view) {
   if (view.type() != DataType::kInt16 || view.output(0) == nullptr || view.output(0)->quantization.is_quantized()) {
     return std::nullopt;
   }
-  static constexpr std::string_view kNeedScales[] = {"ADD", "SUB", "MUL"};
+  static constexpr Op kNeedScales[] = {Op::ADD, Op::SUB, Op::MUL};
   if (std::find(std::begin(kNeedScales), std::end(kNeedScales), view.op().type) == std::end(kNeedScales)) {
     return std::nullopt;
   }
@@ -170,7 +172,7 @@ Particulars unquantized(const OpView& view) {
 }
 
 Particulars small_weights(const OpView& view) {
-  if (view.op().type != "FULLY_CONNECTED" || view.input(1) == nullptr || view.input(1)->type != DataType::kInt4) {
+  if (view.op().type != Op::FULLY_CONNECTED || view.input(1) == nullptr || view.input(1)->type != DataType::kInt4) {
     return std::nullopt;
   }
   if (!view.input(1)->quantization.is_per_axis()) return std::nullopt;
@@ -180,7 +182,7 @@ Particulars small_weights(const OpView& view) {
 // ---- LSTM, SVDF, PRELU ----
 
 Particulars lstm_form(const OpView& view) {
-  if (view.op().type != "UNIDIRECTIONAL_SEQUENCE_LSTM") return std::nullopt;
+  if (view.op().type != Op::UNIDIRECTIONAL_SEQUENCE_LSTM) return std::nullopt;
   if (!has_input(view, 1)) return "its input gate is coupled (CIFG)";
   for (const std::size_t i : {9, 10, 11}) {
     if (has_input(view, i)) return "it has peephole connections";
@@ -201,38 +203,39 @@ Particulars lstm_form(const OpView& view) {
 
 // An operand that is listed and left out (-1) counts as there, and the runtime looks at it.
 Particulars absent_bias(const OpView& view) {
-  if (view.op().type != "DEPTHWISE_CONV_2D" || view.op().inputs.size() <= 2 || has_input(view, 2)) return std::nullopt;
+  if (view.op().type != Op::DEPTHWISE_CONV_2D || view.op().inputs.size() <= 2 || has_input(view, 2))
+    return std::nullopt;
   return "its bias is listed as absent";
 }
 
 Particulars svdf_bias(const OpView& view) {
-  if (view.op().type != "SVDF" || has_input(view, 3)) return std::nullopt;
+  if (view.op().type != Op::SVDF || has_input(view, 3)) return std::nullopt;
   return "it has no bias";
 }
 
 // ---- Where it computes something else ----
 
 Particulars ignored_activation(const OpView& view) {
-  if (view.op().type != "ADD" || view.type() != DataType::kInt32) return std::nullopt;
+  if (view.op().type != Op::ADD || view.type() != DataType::kInt32) return std::nullopt;
   const std::string_view activation = view.attributes().get_enum("fused_activation_function", "NONE");
   if (activation == "NONE") return std::nullopt;
   return fmt::format("it leaves out the {} behind a sum of int32", activation);
 }
 
 Particulars clipped_otherwise(const OpView& view) {
-  if (view.op().type != "RELU6" || !is_integer(view.type())) return std::nullopt;
+  if (view.op().type != Op::RELU6 || !is_integer(view.type())) return std::nullopt;
   if (quantized_alike(view.input(0), view.output(0))) return std::nullopt;
   return "operand and result have different scales, and it does not convert";
 }
 
 Particulars rescaled_magnitude(const OpView& view) {
-  if (view.op().type != "ABS" || !is_integer(view.type())) return std::nullopt;
+  if (view.op().type != Op::ABS || !is_integer(view.type())) return std::nullopt;
   if (quantized_alike(view.input(0), view.output(0))) return std::nullopt;
   return "operand and result have different scales, between which it rounds otherwise";
 }
 
 Particulars padded_blocks(const OpView& view) {
-  if (view.op().type != "SPACE_TO_BATCH_ND" || view.type() != DataType::kInt8) return std::nullopt;
+  if (view.op().type != Op::SPACE_TO_BATCH_ND || view.type() != DataType::kInt8) return std::nullopt;
   if (!view.has_constant_input(2)) return "its paddings are computed";
   const Bytes& data = ir::constant_data(view.model(), *view.input(2));
   const bool pads = std::any_of(data.data(), data.data() + data.size(), [](std::uint8_t byte) { return byte != 0; });
@@ -241,7 +244,7 @@ Particulars padded_blocks(const OpView& view) {
 }
 
 Particulars tanh_scale(const OpView& view) {
-  if (view.op().type != "TANH" || view.type() != DataType::kInt8 || view.output(0) == nullptr) return std::nullopt;
+  if (view.op().type != Op::TANH || view.type() != DataType::kInt8 || view.output(0) == nullptr) return std::nullopt;
   const ir::Quantization& out = view.output(0)->quantization;
   if (out.scale.size() == 1 && out.scale[0] == 1.0F / 128 && zero_point(*view.output(0)) == 0) return std::nullopt;
   return "its result has another scale than 1/128";
@@ -249,24 +252,24 @@ Particulars tanh_scale(const OpView& view) {
 
 Particulars int16_kernels(const OpView& view) {
   const std::string& type = view.op().type;
-  if (type == "RSQRT" && view.type() == DataType::kInt16) return "int16";
-  if (type == "GREATER" && view.type() == DataType::kInt16) return "int16, whose scales it takes for zero";
+  if (type == Op::RSQRT && view.type() == DataType::kInt16) return "int16";
+  if (type == Op::GREATER && view.type() == DataType::kInt16) return "int16, whose scales it takes for zero";
   const auto is_power_of_two = [](const Tensor* tensor) {
     int exponent = 0;
     return tensor != nullptr && tensor->quantization.scale.size() == 1 &&
            std::frexp(tensor->quantization.scale[0], &exponent) == 0.5F;
   };
-  if (type == "SUB" && view.type() == DataType::kInt16 && is_power_of_two(view.input(0)) &&
+  if (type == Op::SUB && view.type() == DataType::kInt16 && is_power_of_two(view.input(0)) &&
       is_power_of_two(view.input(1)) && is_power_of_two(view.output(0))) {
     return "int16 with scales that are powers of two";
   }
-  if (type == "TRANSPOSE_CONV" && view.input(2) != nullptr && view.input(2)->type == DataType::kInt16) {
+  if (type == Op::TRANSPOSE_CONV && view.input(2) != nullptr && view.input(2)->type == DataType::kInt16) {
     const Tensor* bias = view.input(3);
     const bool sums_32_bits = bias != nullptr ? bias->type == DataType::kInt32
                                               : view.attributes().get_enum("quantized_bias_type", "") == "INT32";
     if (sums_32_bits) return "int16 activations that TFLite sums in 32 bits, as their bias says";
   }
-  if (type == "MUL" && view.type() == DataType::kInt16 && view.output(0) != nullptr &&
+  if (type == Op::MUL && view.type() == DataType::kInt16 && view.output(0) != nullptr &&
       view.output(0)->type == DataType::kUInt8) {
     return "int16 operands and a uint8 result";
   }
@@ -275,19 +278,19 @@ Particulars int16_kernels(const OpView& view) {
 
 // A scale that its fixed-point multipliers cannot hold: the runtime ends itself there.
 Particulars scale_range(const OpView& view) {
-  static constexpr std::string_view kComparisons[] = {"EQUAL",         "NOT_EQUAL", "GREATER",
-                                                      "GREATER_EQUAL", "LESS",      "LESS_EQUAL"};
   const std::string& type = view.op().type;
   if (view.type() != DataType::kInt8) return std::nullopt;
   const auto scale = [](const Tensor* tensor) {
     return tensor == nullptr || tensor->quantization.scale.empty() ? 0.0
                                                                    : static_cast<double>(tensor->quantization.scale[0]);
   };
-  if (std::find(std::begin(kComparisons), std::end(kComparisons), type) != std::end(kComparisons)) {
+  const bool compares = ops::form_of(view.op()) == ops::Form::kBinary && view.output(0) != nullptr &&
+                        view.output(0)->type == DataType::kBool;
+  if (compares) {
     if (std::max(scale(view.input(0)), scale(view.input(1))) >= 1) return "a scale of 1 or more";
     return std::nullopt;
   }
-  if (type != "SUB" && type != "ADD") return std::nullopt;
+  if (type != Op::SUB && type != Op::ADD) return std::nullopt;
   const double largest = 2 * std::max(scale(view.input(0)), scale(view.input(1)));
   const double unit = scale(view.output(0)) * std::exp2(20);
   if (unit > 0 && largest / unit < 1) return std::nullopt;
@@ -295,7 +298,7 @@ Particulars scale_range(const OpView& view) {
 }
 
 Particulars scalar_join(const OpView& view) {
-  if (view.op().type != "CONCATENATION" || view.input(0) == nullptr || view.input(0)->shape.rank() > 0)
+  if (view.op().type != Op::CONCATENATION || view.input(0) == nullptr || view.input(0)->shape.rank() > 0)
     return std::nullopt;
   return "it joins scalars";
 }

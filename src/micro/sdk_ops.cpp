@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "ops/flex_options.h"
 
 namespace reef::micro {
@@ -16,7 +17,7 @@ using ir::DataType;
 using ir::Tensor;
 
 constexpr SdkOp kSdkOps[] = {
-    {"PosenetDecoderOp", "AddCustom(coralmicro::kPosenetDecoderOp, coralmicro::RegisterPosenetDecoderOp())",
+    {name_of(Op::PosenetDecoderOp), "AddCustom(coralmicro::kPosenetDecoderOp, coralmicro::RegisterPosenetDecoderOp())",
      "libs/tensorflow/posenet_decoder_op.h"},
     {"edgetpu-custom-op", "AddCustom(coralmicro::kCustomOp, coralmicro::RegisterCustomOp())", "libs/tpu/edgetpu_op.h"},
 };
@@ -84,7 +85,7 @@ const SdkOp* find_sdk_op(const ir::Operator& op) {
 
 std::vector<Finding> check_sdk_op(const OpView& view) {
   std::vector<Finding> findings;
-  if (view.op().type != "PosenetDecoderOp") return findings;
+  if (view.op().type != Op::PosenetDecoderOp) return findings;
   const std::size_t inputs = view.op().inputs.size(), outputs = view.op().outputs.size();
   if (!(inputs == 3 && outputs == 4) && !(inputs == 4 && outputs == 5)) {
     findings.push_back({"posenet-shapes",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ABS: magnitude. Quantized int8 and int16 are requantized; int16 without quantization is a plain number, as is int32.
 // The lowest plain integer is its own magnitude.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -51,14 +50,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef abs_op;
 constinit const OpDef abs_op =
-    define({.name = "ABS",
+    define({.name = name_of(Op::ABS),
             .summary = "Absolute value.",
 
             .types = kTypes,
             .elementwise = input_set({0}),
             .form = Form::kUnary,
+            .traits = trait_set({Trait::kNeverNegative}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1).", .rewrite = "unary"}});

@@ -18,16 +18,17 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::k
 
 }  // namespace
 
-extern const OpDef add_op;
-constinit const OpDef add_op = define({.name = "ADD",
-                                       .summary = "Element-wise sum, with broadcasting.",
-                                       .inputs = {2, 2},
-                                       .attributes = kAttributes,
-                                       .types = kTypes,
-                                       .elementwise = input_set({0, 1}),
-                                       .form = Form::kBinary,
-                                       .infer = infer,
-                                       .prepare = prepare,
-                                       .chip = {.first_runtime = 10}});
+constinit const OpDef add_op =
+    define({.name = name_of(Op::ADD),
+            .summary = "Element-wise sum, with broadcasting.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .elementwise = input_set({0, 1}),
+            .form = Form::kBinary,
+            .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

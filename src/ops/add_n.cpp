@@ -56,12 +56,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef add_n_op;
-constinit const OpDef add_n_op = define({.name = "ADD_N",
+constinit const OpDef add_n_op = define({.name = name_of(Op::ADD_N),
                                          .summary = "Element-wise sum of two or more tensors of one shape.",
                                          .inputs = {2, kAnyNumber},
                                          .types = kTypes,
                                          .form = Form::kElementwise,
+                                         .traits = trait_set({Trait::kKeepsNonNegative}),
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.instead = "Add pairs with ADD.", .rewrite = "float-arithmetic"}});

@@ -2,6 +2,7 @@
 // ARG_MAX: index of the largest element along an axis; the first of equal ones.
 //
 // Releases differ on NaN: in 2.9 one that comes first is kept, in current ones it gives way to any number.
+#include "ir/op.h"
 #include "ops/arg_min_max.h"
 
 namespace reef::ops {
@@ -11,13 +12,13 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_arg_min_max(ctx, tr
 
 }  // namespace
 
-extern const OpDef arg_max_op;
 constinit const OpDef arg_max_op = define(
-    {.name = "ARG_MAX",
+    {.name = name_of(Op::ARG_MAX),
      .summary = "Finds the index of the largest element along an axis.",
      .inputs = {2, 2},
      .attributes = kArgMinMaxAttributes,
      .types = kArgMinMaxTypes,
+     .traits = trait_set({Trait::kTakesLargest}),
      .infer = infer_arg_min_max,
      .prepare = prepare,
      .chip = {.instead =

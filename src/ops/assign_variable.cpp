@@ -27,9 +27,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef assign_variable_op;
 constinit const OpDef assign_variable_op =
-    define({.name = "ASSIGN_VARIABLE",
+    define({.name = name_of(Op::ASSIGN_VARIABLE),
             .summary = "Stores a tensor in a variable.",
             .inputs = {2, 2},
             .outputs = {0, 0},

@@ -28,8 +28,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef atan2_op;
-constinit const OpDef atan2_op = define({.name = "ATAN2",
+constinit const OpDef atan2_op = define({.name = name_of(Op::ATAN2),
                                          .summary = "Angle of a point from its y and x coordinates.",
                                          .inputs = {2, 2},
                                          .types = kTypes,

@@ -3,6 +3,7 @@
 //
 // Integer averages round halves away from zero. Input and output must be quantized alike, which TFLite takes for
 // granted and so do we.
+#include "ir/op.h"
 #include "ops/chip_rules.h"
 #include "ops/pool.h"
 
@@ -17,13 +18,15 @@ constexpr ChipRule kChipRules[] = {chip::kNoFusedActivation};
 
 }  // namespace
 
-extern const OpDef average_pool_2d_op;
-constinit const OpDef average_pool_2d_op = define({.name = "AVERAGE_POOL_2D",
-                                                   .summary = "Averages the pixels of a window, channel by channel.",
-                                                   .attributes = kPoolAttributes,
-                                                   .types = kPoolTypes,
-                                                   .infer = infer_pool,
-                                                   .prepare = prepare,
-                                                   .chip = {.first_runtime = 10, .rules = kChipRules}});
+constinit const OpDef average_pool_2d_op =
+    define({.name = name_of(Op::AVERAGE_POOL_2D),
+            .summary = "Averages the pixels of a window, channel by channel.",
+            .attributes = kPoolAttributes,
+            .types = kPoolTypes,
+            .traits = trait_set(
+                {Trait::kTakesActivation, Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
+            .infer = infer_pool,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

@@ -405,9 +405,8 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef batch_matmul_op;
 constinit const OpDef batch_matmul_op =
-    define({.name = "BATCH_MATMUL",
+    define({.name = name_of(Op::BATCH_MATMUL),
             .summary = "Matrix products over broadcast leading dimensions.",
             .inputs = {2, 2},
             .attributes = kAttributes,

@@ -41,9 +41,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef batch_to_space_nd_op;
 constinit const OpDef batch_to_space_nd_op =
-    define({.name = "BATCH_TO_SPACE_ND",
+    define({.name = name_of(Op::BATCH_TO_SPACE_ND),
             .summary = "Gathers batches into blocks of space.",
             .inputs = {3, 3},
             .types = kWholeByteTypes,

@@ -4,7 +4,6 @@
 // Both can take an auxiliary input beside the input, with weights of its own: the output of a previous such layer
 // running backwards. Without weights of its own TFLite would give it to the second LSTM in place of the input, but
 // reads uninitialized memory then; that is refused here.
-#include <algorithm>
 
 #include "ops/checks.h"
 #include "ops/lstm_family.h"
@@ -149,9 +148,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef bidirectional_sequence_lstm_op;
 constinit const OpDef bidirectional_sequence_lstm_op =
-    define({.name = "BIDIRECTIONAL_SEQUENCE_LSTM",
+    define({.name = name_of(Op::BIDIRECTIONAL_SEQUENCE_LSTM),
             .summary = "Long short-term memories over a sequence from both ends.",
             .inputs = {1, kInputs},
             .outputs = {1, 2},

@@ -20,9 +20,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef bitwise_xor_op;
 constinit const OpDef bitwise_xor_op =
-    define({.name = "BITWISE_XOR",
+    define({.name = name_of(Op::BITWISE_XOR),
             .summary = "Exclusive or of the bits of two elements, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,

@@ -45,9 +45,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef broadcast_args_op;
 constinit const OpDef broadcast_args_op =
-    define({.name = "BROADCAST_ARGS",
+    define({.name = name_of(Op::BROADCAST_ARGS),
             .summary = "Computes the shape that two shapes broadcast to.",
             .inputs = {2, 2},
             .types = kTypes,

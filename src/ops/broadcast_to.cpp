@@ -90,9 +90,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef broadcast_to_op;
 constinit const OpDef broadcast_to_op =
-    define({.name = "BROADCAST_TO",
+    define({.name = name_of(Op::BROADCAST_TO),
             .summary = "Repeats a tensor up to a given shape.",
             .inputs = {2, 2},
             .types = kTypes,

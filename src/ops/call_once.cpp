@@ -22,8 +22,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef call_once_op;
-constinit const OpDef call_once_op = define({.name = "CALL_ONCE",
+constinit const OpDef call_once_op = define({.name = name_of(Op::CALL_ONCE),
                                              .summary = "Runs an initialization subgraph once.",
                                              .inputs = {0, 0},
                                              .outputs = {0, 0},

@@ -190,9 +190,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef cast_op;
 constinit const OpDef cast_op =
-    define({.name = "CAST",
+    define({.name = name_of(Op::CAST),
             .summary = "Converts numbers to another type.",
             .attributes = kAttributes,
             .types = kTypes,

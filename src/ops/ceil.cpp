@@ -45,14 +45,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef ceil_op;
 constinit const OpDef ceil_op = define(
-    {.name = "CEIL",
+    {.name = name_of(Op::CEIL),
      .summary = "Rounds up.",
 
      .types = kTypes,
      .elementwise = input_set({0}),
      .form = Form::kUnary,
+     .traits = trait_set({Trait::kKeepsNonNegative}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

@@ -19,9 +19,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef complex_abs_op;
 constinit const OpDef complex_abs_op =
-    define({.name = "COMPLEX_ABS",
+    define({.name = name_of(Op::COMPLEX_ABS),
             .summary = "Magnitude of complex numbers.",
             .types = kTypes,
             .infer = infer_same_shape,

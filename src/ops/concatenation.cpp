@@ -187,13 +187,13 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef concatenation_op;
-constinit const OpDef concatenation_op = define({.name = "CONCATENATION",
+constinit const OpDef concatenation_op = define({.name = name_of(Op::CONCATENATION),
                                                  .summary = "Joins tensors along one dimension.",
                                                  .inputs = {1, kAnyNumber},
                                                  .attributes = kAttributes,
                                                  .types = kWholeByteTypes,
                                                  .form = Form::kMove,
+                                                 .traits = trait_set({Trait::kCopiesOperands}),
                                                  .infer = infer,
                                                  .prepare = prepare,
                                                  .chip = {.first_runtime = 10, .rules = kChipRules}});

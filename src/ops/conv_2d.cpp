@@ -155,13 +155,13 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef conv_2d_op;
 constinit const OpDef conv_2d_op = define(
-    {.name = "CONV_2D",
+    {.name = name_of(Op::CONV_2D),
      .summary = "2-D convolution, dense or in groups.",
      .inputs = {2, 3},
      .attributes = kAttributes,
      .types = kTypes,
+     .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 10,

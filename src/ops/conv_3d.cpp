@@ -117,9 +117,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef conv_3d_op;
 constinit const OpDef conv_3d_op =
-    define({.name = "CONV_3D",
+    define({.name = name_of(Op::CONV_3D),
             .summary = "Convolves a video or volume with a window of three dimensions.",
             .inputs = {2, 3},
             .attributes = kAttributes,

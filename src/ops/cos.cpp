@@ -16,9 +16,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef cos_op;
 constinit const OpDef cos_op =
-    define({.name = "COS",
+    define({.name = name_of(Op::COS),
             .summary = "Cosine.",
             .types = kTypes,
             .elementwise = input_set({0}),

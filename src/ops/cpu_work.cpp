@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cpu_work.h"
+#include "ir/op.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +11,8 @@ namespace {
 
 constexpr double kCall = 100;
 
-constexpr std::array<std::string_view, 5> kMultiply = {"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV",
-                                                       "FULLY_CONNECTED", "BATCH_MATMUL"};
+constexpr std::array<Op, 5> kMultiply = {Op::CONV_2D, Op::DEPTHWISE_CONV_2D, Op::TRANSPOSE_CONV, Op::FULLY_CONNECTED,
+                                         Op::BATCH_MATMUL};
 
 }  // namespace
 
@@ -38,14 +39,14 @@ double products_of(const OpContext& ctx) {
     return element_count(weights) / weights.shape[dimension];
   };
   const double results = element_count(ctx.output(0));
-  if (type == "BATCH_MATMUL") {
+  if (type == Op::BATCH_MATMUL) {
     const Tensor& left = ctx.input(0);
     const bool is_usable = left.shape.is_usable() && left.shape.rank() > 0;
     return is_usable ? results * left.shape.last(ctx.attributes().get_bool("adj_x") && left.shape.rank() > 1 ? 1 : 0)
                      : 0;
   }
-  if (type == "TRANSPOSE_CONV") return ctx.has_input(2) ? element_count(ctx.input(2)) * share_of(3) : 0;
-  return results * share_of(type == "DEPTHWISE_CONV_2D" ? 3 : 0);
+  if (type == Op::TRANSPOSE_CONV) return ctx.has_input(2) ? element_count(ctx.input(2)) * share_of(3) : 0;
+  return results * share_of(type == Op::DEPTHWISE_CONV_2D ? 3 : 0);
 }
 
 double cpu_work(const OpContext& ctx) {

@@ -2,6 +2,7 @@
 // CUMSUM: running sums along an axis. Integers wrap around.
 #include <algorithm>
 
+#include "ir/op.h"
 #include "ops/checks.h"
 #include "ops/reduce.h"
 
@@ -78,9 +79,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef cumsum_op;
 constinit const OpDef cumsum_op =
-    define({.name = "CUMSUM",
+    define({.name = name_of(Op::CUMSUM),
             .summary = "Takes running sums along an axis.",
             .inputs = {2, 2},
             .attributes = kAttributes,

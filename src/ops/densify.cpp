@@ -21,9 +21,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef densify_op;
 constinit const OpDef densify_op =
-    define({.name = "DENSIFY",
+    define({.name = name_of(Op::DENSIFY),
             .summary = "Writes out a tensor that is stored without its zeros.",
             .types = kWholeByteTypes,
             .infer = infer_same_shape,

@@ -19,7 +19,9 @@ bool is_handle(const ir::Tensor& tensor) {
   return tensor.type == ir::DataType::kResource || tensor.type == ir::DataType::kVariant;
 }
 
-bool runs_subgraphs(const ir::Operator& op) { return op.type == "IF" || op.type == "WHILE" || op.type == "CALL_ONCE"; }
+bool runs_subgraphs(const ir::Operator& op) {
+  return op.type == Op::IF || op.type == Op::WHILE || op.type == Op::CALL_ONCE;
+}
 
 void sort_once(std::vector<std::int32_t>& numbers) {
   std::sort(numbers.begin(), numbers.end());
@@ -63,10 +65,10 @@ Dependencies::Dependencies(const ir::Model& model)
 
 // The variable behind a handle that an operator touches; kAny if it cannot be told which; empty: none.
 std::string Dependencies::variable_of(const ir::Operator& op) const {
-  if (op.type == "VAR_HANDLE") return "";  // names one, touches none
-  if (op.type == "READ_VARIABLE" || op.type == "ASSIGN_VARIABLE") {
+  if (op.type == Op::VAR_HANDLE) return "";  // names one, touches none
+  if (op.type == Op::READ_VARIABLE || op.type == Op::ASSIGN_VARIABLE) {
     const std::int32_t handle = op.inputs.empty() || op.inputs[0] < 0 ? -1 : uses_.producer(op.inputs[0]);
-    if (handle < 0 || graph_->operators[index(handle)].type != "VAR_HANDLE") return kAny;
+    if (handle < 0 || graph_->operators[index(handle)].type != Op::VAR_HANDLE) return kAny;
     const ir::Attributes& names = graph_->operators[index(handle)].attributes;
     return fmt::format("{}/{}", names.get_string("container"), names.get_string("shared_name"));
   }

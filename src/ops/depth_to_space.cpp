@@ -37,13 +37,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef depth_to_space_op;
 constinit const OpDef depth_to_space_op =
-    define({.name = "DEPTH_TO_SPACE",
+    define({.name = name_of(Op::DEPTH_TO_SPACE),
             .summary = "Moves channels into square blocks of pixels.",
             .attributes = kAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kPerImage}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Enlarge with TRANSPOSE_CONV or RESIZE_NEAREST_NEIGHBOR and a CONV_2D.",

@@ -272,13 +272,13 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef depthwise_conv_2d_op;
 constinit const OpDef depthwise_conv_2d_op =
-    define({.name = "DEPTHWISE_CONV_2D",
+    define({.name = name_of(Op::DEPTHWISE_CONV_2D),
             .summary = "2-D convolution of each channel on its own.",
             .inputs = {2, 3},
             .attributes = kAttributes,
             .types = kTypes,
+            .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2})}});

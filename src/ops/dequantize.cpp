@@ -75,9 +75,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef dequantize_op;
 constinit const OpDef dequantize_op = define(
-    {.name = "DEQUANTIZE",
+    {.name = name_of(Op::DEQUANTIZE),
      .summary = "Quantized numbers (or float16) as float32.",
      .types = kTypes,
      .elementwise = input_set({0}),

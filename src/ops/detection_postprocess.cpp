@@ -276,9 +276,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef detection_postprocess_op;
 constinit const OpDef detection_postprocess_op =
-    define({.name = "TFLite_Detection_PostProcess",
+    define({.name = name_of(Op::TFLite_Detection_PostProcess),
             .summary = "Decodes detected boxes and drops those that overlap better ones.",
             .inputs = {3, 3},
             .outputs = {4, 4},

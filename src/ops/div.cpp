@@ -87,15 +87,15 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef div_op;
 constinit const OpDef div_op =
-    define({.name = "DIV",
+    define({.name = name_of(Op::DIV),
             .summary = "Element-wise quotient, with broadcasting.",
             .inputs = {2, 2},
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0, 1}),
             .form = Form::kBinary,
+            .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10,

@@ -47,8 +47,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef dynamic_update_slice_op;
-constinit const OpDef dynamic_update_slice_op = define({.name = "DYNAMIC_UPDATE_SLICE",
+constinit const OpDef dynamic_update_slice_op = define({.name = name_of(Op::DYNAMIC_UPDATE_SLICE),
                                                         .summary = "Replaces a box of a tensor.",
                                                         .inputs = {3, 3},
                                                         .types = kWholeByteTypes,

@@ -22,12 +22,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef elu_op;
-constinit const OpDef elu_op = define({.name = "ELU",
+constinit const OpDef elu_op = define({.name = name_of(Op::ELU),
                                        .summary = "Exponential linear unit.",
                                        .types = kTypes,
                                        .elementwise = input_set({0}),
                                        .form = Form::kUnary,
+                                       .traits = trait_set({Trait::kKeepsNonNegative}),
                                        .infer = infer_same_shape,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use RELU or PRELU when training.", .rewrite = "elu"}});

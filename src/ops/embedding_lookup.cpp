@@ -93,9 +93,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef embedding_lookup_op;
 constinit const OpDef embedding_lookup_op = define(
-    {.name = "EMBEDDING_LOOKUP",
+    {.name = name_of(Op::EMBEDDING_LOOKUP),
      .summary = "Picks rows of a table by number.",
      .inputs = {2, 2},
      .types = kTypes,

@@ -16,8 +16,7 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_equality<std::equal
 
 }  // namespace
 
-extern const OpDef equal_op;
-constinit const OpDef equal_op = define({.name = "EQUAL",
+constinit const OpDef equal_op = define({.name = name_of(Op::EQUAL),
                                          .summary = "Whether elements are equal, with broadcasting.",
                                          .inputs = {2, 2},
                                          .types = kTypes,

@@ -28,13 +28,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef exp_op;
 constinit const OpDef exp_op =
-    define({.name = "EXP",
+    define({.name = name_of(Op::EXP),
             .summary = "Exponential.",
             .types = kTypes,
             .elementwise = input_set({0}),
             .form = Form::kUnary,
+            .traits = trait_set({Trait::kNeverNegative}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant.", .rewrite = "unary"}});

@@ -22,14 +22,14 @@ Status infer(InferContext& ctx) {
 
 }  // namespace
 
-extern const OpDef expand_dims_op;
 constinit const OpDef expand_dims_op =
-    define({.name = "EXPAND_DIMS",
+    define({.name = name_of(Op::EXPAND_DIMS),
             .summary = "Inserts a dimension of size 1.",
             .inputs = {2, 2},
             .types = kTypes,
             .same_bytes = true,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 12, .parameters = input_set({1}), .evidence = chip::kStamped12}});

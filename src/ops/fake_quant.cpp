@@ -45,9 +45,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef fake_quant_op;
 constinit const OpDef fake_quant_op =
-    define({.name = "FAKE_QUANT",
+    define({.name = name_of(Op::FAKE_QUANT),
             .summary = "Rounds float32 to what a quantized tensor could hold.",
             .attributes = kAttributes,
             .types = kTypes,

@@ -42,9 +42,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef fill_op;
 constinit const OpDef fill_op =
-    define({.name = "FILL",
+    define({.name = name_of(Op::FILL),
             .summary = "Makes a tensor with one value everywhere.",
             .inputs = {2, 2},
             .types = kTypes,

@@ -16,13 +16,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef floor_op;
 constinit const OpDef floor_op = define(
-    {.name = "FLOOR",
+    {.name = name_of(Op::FLOOR),
      .summary = "Rounds down.",
      .types = kTypes,
      .elementwise = input_set({0}),
      .form = Form::kUnary,
+     .traits = trait_set({Trait::kKeepsNonNegative}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

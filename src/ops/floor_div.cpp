@@ -44,8 +44,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef floor_div_op;
-constinit const OpDef floor_div_op = define({.name = "FLOOR_DIV",
+constinit const OpDef floor_div_op = define({.name = name_of(Op::FLOOR_DIV),
                                              .summary = "Element-wise quotient rounded down, with broadcasting.",
                                              .inputs = {2, 2},
                                              .types = kTypes,

@@ -43,9 +43,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef floor_mod_op;
 constinit const OpDef floor_mod_op =
-    define({.name = "FLOOR_MOD",
+    define({.name = name_of(Op::FLOOR_MOD),
             .summary = "Element-wise remainder with the divisor's sign, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,

@@ -12,7 +12,6 @@
 // with the scale in double).
 #include <fmt/format.h>
 #include <cstring>
-#include <limits>
 
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
@@ -262,14 +261,14 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef fully_connected_op;
 constinit const OpDef fully_connected_op = define(
-    {.name = "FULLY_CONNECTED",
+    {.name = name_of(Op::FULLY_CONNECTED),
      .summary = "Rows of the input times a matrix of weights.",
      .inputs = {2, 3},
      .outputs = {1, 2},
      .attributes = kAttributes,
      .types = kTypes,
+     .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 10,

@@ -92,13 +92,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef gather_op;
 constinit const OpDef gather_op =
-    define({.name = "GATHER",
+    define({.name = name_of(Op::GATHER),
             .summary = "Picks slices by index.",
             .inputs = {2, 2},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .traits = trait_set({Trait::kKeepsNonNegative}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Where the indices are constant, use STRIDED_SLICE and CONCATENATION, or a CONV_2D "

@@ -59,11 +59,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef gather_nd_op;
-constinit const OpDef gather_nd_op = define({.name = "GATHER_ND",
+constinit const OpDef gather_nd_op = define({.name = name_of(Op::GATHER_ND),
                                              .summary = "Picks slices by index tuples.",
                                              .inputs = {2, 2},
                                              .types = kWholeByteTypes,
+                                             .traits = trait_set({Trait::kKeepsNonNegative}),
                                              .infer = infer,
                                              .prepare = prepare,
                                              .chip = {.instead = "Gather on the CPU behind the model."}});

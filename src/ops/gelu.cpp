@@ -47,14 +47,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef gelu_op;
 constinit const OpDef gelu_op =
-    define({.name = "GELU",
+    define({.name = name_of(Op::GELU),
             .summary = "Gaussian error linear unit.",
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0}),
             .form = Form::kUnary,
+            .traits = trait_set({Trait::kKeepsNonNegative}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = 10,

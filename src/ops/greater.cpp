@@ -16,9 +16,8 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_ordering<std::great
 
 }  // namespace
 
-extern const OpDef greater_op;
 constinit const OpDef greater_op =
-    define({.name = "GREATER",
+    define({.name = name_of(Op::GREATER),
             .summary = "Whether elements of the first input are greater, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,

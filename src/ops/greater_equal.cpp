@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GREATER_EQUAL: Whether elements of the first input are greater or equal, with broadcasting. The arithmetic is in
 // comparison.h.
-#include <functional>
 
 #include "ops/comparison.h"
 #include "ops/op_def.h"
@@ -17,9 +16,8 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_ordering<std::great
 
 }  // namespace
 
-extern const OpDef greater_equal_op;
 constinit const OpDef greater_equal_op =
-    define({.name = "GREATER_EQUAL",
+    define({.name = name_of(Op::GREATER_EQUAL),
             .summary = "Whether elements of the first input are greater or equal, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,

@@ -5,7 +5,6 @@
 // to the output's scale, another to a "gate" in [-1, 1] (3.0 is 1) that saturates and is moved to [0, 1]; their product
 // is the result. The roundings differ from step to step, and on purpose: the last product truncates.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -95,14 +94,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef hard_swish_op;
 constinit const OpDef hard_swish_op = define(
-    {.name = "HARD_SWISH",
+    {.name = name_of(Op::HARD_SWISH),
      .summary = "Hard swish: x * relu6(x + 3) / 6.",
 
      .types = kTypes,
      .elementwise = input_set({0}),
      .form = Form::kUnary,
+     .traits = trait_set({Trait::kKeepsNonNegative}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Use RELU6 when training, or write it as x * RELU6(x + 3) / 6.", .rewrite = "hard-swish"}});

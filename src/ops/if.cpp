@@ -45,9 +45,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef if_op;
 constinit const OpDef if_op =
-    define({.name = "IF",
+    define({.name = name_of(Op::IF),
             .summary = "Runs one of two subgraphs, chosen by a condition.",
             .inputs = {1, kAnyNumber},
             .outputs = {0, kAnyNumber},

@@ -18,8 +18,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef imag_op;
-constinit const OpDef imag_op = define({.name = "IMAG",
+constinit const OpDef imag_op = define({.name = name_of(Op::IMAG),
                                         .summary = "Imaginary part.",
                                         .types = kTypes,
                                         .infer = infer_same_shape,

@@ -64,11 +64,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef l2_normalization_op;
-constinit const OpDef l2_normalization_op = define({.name = "L2_NORMALIZATION",
+constinit const OpDef l2_normalization_op = define({.name = name_of(Op::L2_NORMALIZATION),
                                                     .summary = "Rows divided by their Euclidean length.",
                                                     .attributes = kAttributes,
                                                     .types = kTypes,
+                                                    .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative}),
                                                     .infer = infer_same_shape,
                                                     .prepare = prepare,
                                                     .chip = {.first_runtime = 10}});

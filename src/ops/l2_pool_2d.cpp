@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // L2_POOL_2D: the root of the mean square of each window, channel by channel; padding is left out of sum and count.
+#include "ir/op.h"
 #include "ops/checks.h"
 #include "ops/pool.h"
 
@@ -16,8 +17,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef l2_pool_2d_op;
-constinit const OpDef l2_pool_2d_op = define({.name = "L2_POOL_2D",
+constinit const OpDef l2_pool_2d_op = define({.name = name_of(Op::L2_POOL_2D),
                                               .summary = "Takes the root of the mean square of a window.",
                                               .attributes = kPoolAttributes,
                                               .types = kTypes,

@@ -118,9 +118,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef landmarks2_transform_matrix_op;
 constinit const OpDef landmarks2_transform_matrix_op =
-    define({.name = "Landmarks2TransformMatrix",
+    define({.name = name_of(Op::Landmarks2TransformMatrix),
             .summary = "The matrix from a picture of a part of the face to the whole, from landmarks (MediaPipe).",
             .attributes = kAttributes,
             .types = kTypes,

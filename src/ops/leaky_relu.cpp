@@ -57,14 +57,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef leaky_relu_op;
 constinit const OpDef leaky_relu_op =
-    define({.name = "LEAKY_RELU",
+    define({.name = name_of(Op::LEAKY_RELU),
             .summary = "x where positive, alpha * x elsewhere.",
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0}),
             .form = Form::kUnary,
+            .traits = trait_set({Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use PRELU, or MAXIMUM of x and a multiple of x.", .rewrite = "leaky-relu"}});

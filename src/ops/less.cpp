@@ -16,8 +16,7 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_ordering<std::less<
 
 }  // namespace
 
-extern const OpDef less_op;
-constinit const OpDef less_op = define({.name = "LESS",
+constinit const OpDef less_op = define({.name = name_of(Op::LESS),
                                         .summary = "Whether elements of the first input are less, with broadcasting.",
                                         .inputs = {2, 2},
                                         .types = kTypes,

@@ -41,9 +41,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef local_response_normalization_op;
 constinit const OpDef local_response_normalization_op =
-    define({.name = "LOCAL_RESPONSE_NORMALIZATION",
+    define({.name = name_of(Op::LOCAL_RESPONSE_NORMALIZATION),
             .summary = "Divides by a power of the sum of squares of neighbouring channels.",
             .attributes = kAttributes,
             .types = kTypes,

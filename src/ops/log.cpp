@@ -25,9 +25,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef log_op;
 constinit const OpDef log_op =
-    define({.name = "LOG",
+    define({.name = name_of(Op::LOG),
             .summary = "Natural logarithm.",
             .types = kTypes,
             .elementwise = input_set({0}),

@@ -48,9 +48,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef log_softmax_op;
 constinit const OpDef log_softmax_op =
-    define({.name = "LOG_SOFTMAX",
+    define({.name = name_of(Op::LOG_SOFTMAX),
             .summary = "Logarithm of SOFTMAX.",
             .types = kTypes,
             .infer = infer_same_shape,

@@ -20,8 +20,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef logical_and_op;
-constinit const OpDef logical_and_op = define({.name = "LOGICAL_AND",
+constinit const OpDef logical_and_op = define({.name = name_of(Op::LOGICAL_AND),
                                                .summary = "Logical conjunction, with broadcasting.",
                                                .inputs = {2, 2},
                                                .types = kTypes,

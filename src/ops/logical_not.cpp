@@ -30,8 +30,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef logical_not_op;
-constinit const OpDef logical_not_op = define({.name = "LOGICAL_NOT",
+constinit const OpDef logical_not_op = define({.name = name_of(Op::LOGICAL_NOT),
                                                .summary = "Logical negation.",
                                                .types = kTypes,
                                                .elementwise = input_set({0}),

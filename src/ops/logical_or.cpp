@@ -20,8 +20,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef logical_or_op;
-constinit const OpDef logical_or_op = define({.name = "LOGICAL_OR",
+constinit const OpDef logical_or_op = define({.name = name_of(Op::LOGICAL_OR),
                                               .summary = "Logical disjunction, with broadcasting.",
                                               .inputs = {2, 2},
                                               .types = kTypes,

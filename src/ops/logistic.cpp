@@ -67,13 +67,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef logistic_op;
-constinit const OpDef logistic_op = define({.name = "LOGISTIC",
+constinit const OpDef logistic_op = define({.name = name_of(Op::LOGISTIC),
                                             .summary = "Logistic function (sigmoid).",
 
                                             .types = kTypes,
                                             .elementwise = input_set({0}),
                                             .form = Form::kUnary,
+                                            .traits = trait_set({Trait::kNeverNegative}),
                                             .infer = infer_same_shape,
                                             .prepare = prepare,
                                             .chip = {.first_runtime = 10}});

@@ -171,9 +171,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef lstm_op;
 constinit const OpDef lstm_op =
-    define({.name = "LSTM",
+    define({.name = name_of(Op::LSTM),
             .summary = "One step of a long short-term memory.",
             .inputs = {1, kFullLstmInputs},
             .outputs = {1, kBasicOutputs},

@@ -39,8 +39,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef matrix_diag_op;
-constinit const OpDef matrix_diag_op = define({.name = "MATRIX_DIAG",
+constinit const OpDef matrix_diag_op = define({.name = name_of(Op::MATRIX_DIAG),
                                                .summary = "Puts vectors on the diagonals of matrices.",
                                                .types = kWholeByteTypes,
                                                .infer = infer,

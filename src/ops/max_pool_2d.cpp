@@ -2,6 +2,7 @@
 // MAX_POOL_2D: the maximum of each window, channel by channel; padding is left out.
 //
 // Input and output must be quantized alike, which TFLite takes for granted and so do we. NaN is never the maximum.
+#include "ir/op.h"
 #include "ops/chip_rules.h"
 #include "ops/pool.h"
 
@@ -16,13 +17,15 @@ constexpr ChipRule kChipRules[] = {chip::kNoFusedActivation};
 
 }  // namespace
 
-extern const OpDef max_pool_2d_op;
-constinit const OpDef max_pool_2d_op = define({.name = "MAX_POOL_2D",
-                                               .summary = "Takes the largest pixel of a window, channel by channel.",
-                                               .attributes = kPoolAttributes,
-                                               .types = kPoolTypes,
-                                               .infer = infer_pool,
-                                               .prepare = prepare,
-                                               .chip = {.first_runtime = 10, .rules = kChipRules}});
+constinit const OpDef max_pool_2d_op =
+    define({.name = name_of(Op::MAX_POOL_2D),
+            .summary = "Takes the largest pixel of a window, channel by channel.",
+            .attributes = kPoolAttributes,
+            .types = kPoolTypes,
+            .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage, Trait::kTakesLargest,
+                                 Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
+            .infer = infer_pool,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

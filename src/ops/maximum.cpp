@@ -23,13 +23,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef maximum_op;
-constinit const OpDef maximum_op = define({.name = "MAXIMUM",
+constinit const OpDef maximum_op = define({.name = name_of(Op::MAXIMUM),
                                            .summary = "The larger of two elements, with broadcasting.",
                                            .inputs = {2, 2},
                                            .types = kTypes,
                                            .elementwise = input_set({0, 1}),
                                            .form = Form::kBinary,
+                                           .traits = trait_set({Trait::kBroadcasts, Trait::kCopiesOperands}),
                                            .infer = infer,
                                            .prepare = prepare,
                                            .chip = {.first_runtime = 10}});

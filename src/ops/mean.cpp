@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <bit>
 
+#include "ir/op.h"
 #include "ops/chip_rules.h"
 #include "ops/reduce_quantized.h"
 
@@ -231,9 +232,8 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef mean_op;
 constinit const OpDef mean_op =
-    define({.name = "MEAN",
+    define({.name = name_of(Op::MEAN),
             .summary = "Takes means along axes.",
             .inputs = {2, 2},
             .attributes = kReduceAttributes,

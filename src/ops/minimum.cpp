@@ -23,15 +23,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef minimum_op;
-constinit const OpDef minimum_op = define({.name = "MINIMUM",
-                                           .summary = "The smaller of two elements, with broadcasting.",
-                                           .inputs = {2, 2},
-                                           .types = kTypes,
-                                           .elementwise = input_set({0, 1}),
-                                           .form = Form::kBinary,
-                                           .infer = infer,
-                                           .prepare = prepare,
-                                           .chip = {.first_runtime = 10}});
+constinit const OpDef minimum_op =
+    define({.name = name_of(Op::MINIMUM),
+            .summary = "The smaller of two elements, with broadcasting.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .elementwise = input_set({0, 1}),
+            .form = Form::kBinary,
+            .traits = trait_set({Trait::kBroadcasts, Trait::kCopiesOperands, Trait::kKeepsNonNegative}),
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

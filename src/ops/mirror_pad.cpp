@@ -84,14 +84,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef mirror_pad_op;
 constinit const OpDef mirror_pad_op =
-    define({.name = "MIRROR_PAD",
+    define({.name = name_of(Op::MIRROR_PAD),
             .summary = "Continues a tensor by its mirror image.",
             .inputs = {2, 2},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Use PAD, or padding SAME of the convolution behind it.", .rewrite = "mirror-pad"}});

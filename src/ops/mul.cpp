@@ -99,16 +99,17 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef mul_op;
-constinit const OpDef mul_op = define({.name = "MUL",
-                                       .summary = "Element-wise product, with broadcasting.",
-                                       .inputs = {2, 2},
-                                       .attributes = kAttributes,
-                                       .types = kTypes,
-                                       .elementwise = input_set({0, 1}),
-                                       .form = Form::kBinary,
-                                       .infer = infer,
-                                       .prepare = prepare,
-                                       .chip = {.first_runtime = 10}});
+constinit const OpDef mul_op =
+    define({.name = name_of(Op::MUL),
+            .summary = "Element-wise product, with broadcasting.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .elementwise = input_set({0, 1}),
+            .form = Form::kBinary,
+            .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

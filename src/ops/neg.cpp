@@ -39,9 +39,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef neg_op;
 constinit const OpDef neg_op = define(
-    {.name = "NEG",
+    {.name = name_of(Op::NEG),
      .summary = "Negative.",
      .types = kTypes,
      .elementwise = input_set({0}),

@@ -12,9 +12,8 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_non_max_suppression
 
 }  // namespace
 
-extern const OpDef non_max_suppression_v4_op;
 constinit const OpDef non_max_suppression_v4_op =
-    define({.name = "NON_MAX_SUPPRESSION_V4",
+    define({.name = name_of(Op::NON_MAX_SUPPRESSION_V4),
             .summary = "Chooses boxes by score, leaving out overlapping ones.",
             .inputs = {5, 5},
             .outputs = {2, 2},

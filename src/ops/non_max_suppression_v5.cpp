@@ -13,9 +13,8 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_non_max_suppression
 
 }  // namespace
 
-extern const OpDef non_max_suppression_v5_op;
 constinit const OpDef non_max_suppression_v5_op =
-    define({.name = "NON_MAX_SUPPRESSION_V5",
+    define({.name = name_of(Op::NON_MAX_SUPPRESSION_V5),
             .summary = "Chooses boxes by score, leaving out or lowering overlapping ones.",
             .inputs = {6, 6},
             .outputs = {3, 3},

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // NOT_EQUAL: Whether elements differ, with broadcasting. The arithmetic is in comparison.h.
-#include <functional>
 
 #include "ops/comparison.h"
 #include "ops/op_def.h"
@@ -16,8 +15,7 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_equality<std::not_e
 
 }  // namespace
 
-extern const OpDef not_equal_op;
-constinit const OpDef not_equal_op = define({.name = "NOT_EQUAL",
+constinit const OpDef not_equal_op = define({.name = name_of(Op::NOT_EQUAL),
                                              .summary = "Whether elements differ, with broadcasting.",
                                              .inputs = {2, 2},
                                              .types = kTypes,

@@ -94,8 +94,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef one_hot_op;
-constinit const OpDef one_hot_op = define({.name = "ONE_HOT",
+constinit const OpDef one_hot_op = define({.name = name_of(Op::ONE_HOT),
                                            .summary = "Turns indices into vectors that are on at one position.",
                                            .inputs = {4, 4},
                                            .attributes = kAttributes,

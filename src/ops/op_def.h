@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpDef: everything Reef knows about one op, in one constant, in one file.
 //
-// ops/<name>.cpp defines `constinit const OpDef <name>_op = define({...})`, ops.def lists it, and everything else
+// ops/<name>.cpp defines `constinit const OpDef <name>_op = define({...})`, ir/ops.def lists it, and everything else
 // follows from there: the runtime, the generated docs/ops.md, the checker and the compiler.
 // See HACKING.md for adding one.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
 #include "base/status.h"
+#include "ir/op.h"
 #include "ops/chip_support.h"
 #include "ops/op_context.h"
 
@@ -40,8 +42,28 @@ enum class Form : std::uint8_t {
   kReduction,  // output 0 is what input 0 gives along the axes that input 1 names
 };
 
+// What else passes, the quantizer and the compiler may use of an op without knowing which one it is.
+enum class Trait : std::uint16_t {
+  kTakesActivation,   // its attribute fused_activation_function works in every runtime
+  kPerImage,          // each index of the first dimension is computed by itself; no attribute or constant speaks of it
+  kBroadcasts,        // arithmetic of two real operands, which its kernels broadcast
+  kTakesLargest,      // elements of input 0 far below the others make no difference to the result
+  kCopiesOperands,    // elements of each of several operands may be elements of the result
+  kNeverNegative,     // the result, whatever the operands are
+  kKeepsNonNegative,  // no result is negative where no real operand is. Moves and reductions have this, too
+  kRearranges,        // a move of one operand's elements: nothing is added, joined or repeated
+  kScalesByChannel,   // a positive factor for each channel of input 0 is one of the result, if its last dimension is
+                      // as long
+};
+using TraitSet = std::uint32_t;
+constexpr TraitSet trait_set(std::initializer_list<Trait> traits) {
+  TraitSet set = 0;
+  for (const Trait trait : traits) set |= TraitSet{1} << static_cast<unsigned>(trait);
+  return set;
+}
+
 struct OpDef {
-  std::string_view name;     // as in ir::Operator::type
+  std::string_view name;     // as in ir::Operator::type: name_of(Op::...)
   std::string_view summary;  // one sentence, for docs/ops.md
   Arity inputs = {}, outputs = {};
   std::span<const AttributeDoc> attributes = {};
@@ -60,6 +82,7 @@ struct OpDef {
   // and number.
   InputSet elementwise = 0;
   Form form = Form::kOther;
+  TraitSet traits = 0;
 
   Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel
@@ -78,5 +101,9 @@ consteval OpDef define(OpDef def) {
   if (def.inputs.min > def.inputs.max || def.outputs.min > def.outputs.max) throw "arity bounds are crossed";
   return def;
 }
+
+#define OP(file, name) extern const OpDef file##_op;
+#include "ir/ops.def"
+#undef OP
 
 }  // namespace reef::ops

@@ -3,8 +3,6 @@
 
 namespace reef::ops {
 
-bool is_own_code(std::string_view op_type) {
-  return op_type == "BATCH_MATMUL" || op_type == "GELU" || op_type == "DIV";
-}
+bool is_own_code(OpName op_type) { return op_type == Op::BATCH_MATMUL || op_type == Op::GELU || op_type == Op::DIV; }
 
 }  // namespace reef::ops

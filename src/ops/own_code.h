@@ -4,9 +4,11 @@
 
 #include <string_view>
 
+#include "ir/op.h"
+
 namespace reef::ops {
 
-bool is_own_code(std::string_view op_type);
+bool is_own_code(OpName op_type);
 
 // The attribute of a RESHAPE or TRANSPOSE of more dimensions or elements than Google's compilers take, which Reef's
 // code moves. Set by the rewrite `own-movement` and never in files.

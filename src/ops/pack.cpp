@@ -72,14 +72,14 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef pack_op;
 constinit const OpDef pack_op =
-    define({.name = "PACK",
+    define({.name = name_of(Op::PACK),
             .summary = "Stacks tensors along a new dimension.",
             .inputs = {1, kAnyNumber},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kCopiesOperands}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});

@@ -35,13 +35,13 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef pad_op;
 constinit const OpDef pad_op =
-    define({.name = "PAD",
+    define({.name = name_of(Op::PAD),
             .summary = "Surrounds a tensor with zeros.",
             .inputs = {2, 3},
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kScalesByChannel}),
             .infer = infer_pad,
             .prepare = prepare_pad,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});

@@ -6,13 +6,13 @@
 
 namespace reef::ops {
 
-extern const OpDef padv2_op;
 constinit const OpDef padv2_op = define(
-    {.name = "PADV2",
+    {.name = name_of(Op::PADV2),
      .summary = "Surrounds a tensor with a given value.",
      .inputs = {2, 3},
      .types = kWholeByteTypes,
      .form = Form::kMove,
+     .traits = trait_set({Trait::kCopiesOperands}),
      .infer = infer_pad,
      .prepare = prepare_pad,
      .chip = {

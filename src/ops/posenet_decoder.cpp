@@ -156,9 +156,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef posenet_decoder_op;
 constinit const OpDef posenet_decoder_op =
-    define({.name = "PosenetDecoderOp",
+    define({.name = name_of(Op::PosenetDecoderOp),
             .summary = "Coral's decoder of PoseNet's heat maps and offsets; with long-range offsets (BodyPix) also a "
                        "mask for each person.",
             .inputs = {3, 4},

@@ -84,8 +84,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef pow_op;
-constinit const OpDef pow_op = define({.name = "POW",
+constinit const OpDef pow_op = define({.name = name_of(Op::POW),
                                        .summary = "Element-wise power, with broadcasting.",
                                        .inputs = {2, 2},
                                        .types = kTypes,

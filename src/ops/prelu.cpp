@@ -83,9 +83,8 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef prelu_op;
 constinit const OpDef prelu_op = define(
-    {.name = "PRELU",
+    {.name = name_of(Op::PRELU),
      .summary = "Multiplies negative elements by alpha.",
      .inputs = {2, 2},
      .types = kTypes,

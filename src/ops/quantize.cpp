@@ -125,9 +125,8 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef quantize_op;
 constinit const OpDef quantize_op =
-    define({.name = "QUANTIZE",
+    define({.name = name_of(Op::QUANTIZE),
             .summary = "Quantizes float32, or requantizes integers.",
             .types = kTypes,
             .elementwise = input_set({0}),

@@ -4,6 +4,7 @@
 // The output's length depends on the values. Floats are added up one by one, as in TFLite, not multiplied out.
 #include <cmath>
 
+#include "ir/op.h"
 #include "ops/checks.h"
 #include "ops/reduce.h"
 
@@ -88,9 +89,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef range_op;
 constinit const OpDef range_op =
-    define({.name = "RANGE",
+    define({.name = name_of(Op::RANGE),
             .summary = "Counts from a start to a limit in equal steps.",
             .inputs = {3, 3},
             .types = kTypes,

@@ -23,9 +23,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef rank_op;
 constinit const OpDef rank_op =
-    define({.name = "RANK",
+    define({.name = name_of(Op::RANK),
             .summary = "Gives the number of dimensions.",
             .types = kTypes,
             .value_from_shapes = true,

@@ -38,9 +38,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef read_variable_op;
 constinit const OpDef read_variable_op =
-    define({.name = "READ_VARIABLE",
+    define({.name = name_of(Op::READ_VARIABLE),
             .summary = "Loads a variable's value.",
             .types = kTypes,
             .has_state = true,

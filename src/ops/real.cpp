@@ -18,8 +18,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef real_op;
-constinit const OpDef real_op = define({.name = "REAL",
+constinit const OpDef real_op = define({.name = name_of(Op::REAL),
                                         .summary = "Real part.",
                                         .types = kTypes,
                                         .infer = infer_same_shape,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // REDUCE_ALL: whether all elements along the given axes are true.
+#include "ir/op.h"
 #include "ops/reduce.h"
 
 namespace reef::ops {
@@ -9,8 +10,7 @@ constexpr std::string_view kTypes[] = {"bool"};
 
 }  // namespace
 
-extern const OpDef reduce_all_op;
-constinit const OpDef reduce_all_op = define({.name = "REDUCE_ALL",
+constinit const OpDef reduce_all_op = define({.name = name_of(Op::REDUCE_ALL),
                                               .summary = "Whether all elements along axes are true.",
                                               .inputs = {2, 2},
                                               .attributes = kReduceAttributes,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // REDUCE_ANY: whether any element along the given axes is true.
+#include "ir/op.h"
 #include "ops/reduce.h"
 
 namespace reef::ops {
@@ -9,8 +10,7 @@ constexpr std::string_view kTypes[] = {"bool"};
 
 }  // namespace
 
-extern const OpDef reduce_any_op;
-constinit const OpDef reduce_any_op = define({.name = "REDUCE_ANY",
+constinit const OpDef reduce_any_op = define({.name = name_of(Op::REDUCE_ANY),
                                               .summary = "Whether any element along axes is true.",
                                               .inputs = {2, 2},
                                               .attributes = kReduceAttributes,

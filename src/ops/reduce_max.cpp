@@ -3,6 +3,7 @@
 //
 // Input and output must be quantized alike. NaN is never the result, except where everything is reduced to one element
 // and the first input is NaN: TFLite's kernel starts from it then.
+#include "ir/op.h"
 #include "ops/chip_rules.h"
 #include "ops/reduce.h"
 
@@ -15,14 +16,14 @@ constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
 
-extern const OpDef reduce_max_op;
 constinit const OpDef reduce_max_op =
-    define({.name = "REDUCE_MAX",
+    define({.name = name_of(Op::REDUCE_MAX),
             .summary = "Takes the largest elements along axes.",
             .inputs = {2, 2},
             .attributes = kReduceAttributes,
             .types = kTypes,
             .form = Form::kReduction,
+            .traits = trait_set({Trait::kTakesLargest}),
             .infer = infer_reduce,
             .prepare = prepare_extreme<MaxFunction, AnyFunction>,
             .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});

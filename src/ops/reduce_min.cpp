@@ -3,6 +3,7 @@
 //
 // Input and output must be quantized alike. NaN is never the result, except where everything is reduced to one element
 // and the first input is NaN: TFLite's kernel starts from it then.
+#include "ir/op.h"
 #include "ops/chip_rules.h"
 #include "ops/reduce.h"
 
@@ -15,9 +16,8 @@ constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
 
-extern const OpDef reduce_min_op;
 constinit const OpDef reduce_min_op =
-    define({.name = "REDUCE_MIN",
+    define({.name = name_of(Op::REDUCE_MIN),
             .summary = "Takes the smallest elements along axes.",
             .inputs = {2, 2},
             .attributes = kReduceAttributes,

@@ -6,6 +6,7 @@
 // quantization hold plain numbers and wrap around. The quantized product of nothing is 0: TFLite leaves it undefined.
 #include <cmath>
 
+#include "ir/op.h"
 #include "numeric/fixed_point.h"
 #include "ops/checks.h"
 #include "ops/reduce.h"
@@ -83,8 +84,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef reduce_prod_op;
-constinit const OpDef reduce_prod_op = define({.name = "REDUCE_PROD",
+constinit const OpDef reduce_prod_op = define({.name = name_of(Op::REDUCE_PROD),
                                                .summary = "Multiplies along axes.",
                                                .inputs = {2, 2},
                                                .attributes = kReduceAttributes,

@@ -30,9 +30,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef reef_function_op;
 constinit const OpDef reef_function_op =
-    define({.name = kReefFunction,
+    define({.name = name_of(Op::ReefFunction),
             .summary = "A function of one 8-bit tensor by its 256 results. Reef makes it while it compiles; it is "
                        "never in files.",
             .attributes = kAttributes,

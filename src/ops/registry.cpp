@@ -1,36 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/registry.h"
 
-#include <string>
 #include <unordered_map>
 
 namespace reef::ops {
 
-#define OP(name) extern const OpDef name##_op;
-#include "ops/ops.def"
-#undef OP
-
 namespace {
 
 constexpr const OpDef* kOps[] = {
-#define OP(name) &name##_op,
-#include "ops/ops.def"
+#define OP(file, name) &file##_op,
+#include "ir/ops.def"
 #undef OP
 };
+
+const OpDef* find_op(std::string_view type) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const OpDef*> by_name;
+    for (const OpDef* def : kOps) by_name.emplace(def->name, def);
+    return by_name;
+  }();
+  const auto found = index.find(type);
+  return found == index.end() ? nullptr : found->second;
+}
+
+bool has(const OpDef* def, Trait trait) { return def != nullptr && (def->traits & trait_set({trait})) != 0; }
 
 }  // namespace
 
 std::span<const OpDef* const> all_ops() { return kOps; }
 
 const OpDef* find_op(const ir::Operator& op) {
-  static const auto index = [] {
-    std::unordered_map<std::string_view, const OpDef*> by_name;
-    for (const OpDef* def : kOps) by_name.emplace(def->name, def);
-    return by_name;
-  }();
-  const auto found = index.find(op.type);
-  if (found == index.end() || found->second->is_custom != op.is_custom()) return nullptr;
-  return found->second;
+  const OpDef* const def = find_op(op.type);
+  return def == nullptr || def->is_custom != op.is_custom() ? nullptr : def;
+}
+
+bool has_same_bytes(const ir::Operator& op) {
+  const OpDef* const def = find_op(op);
+  return def != nullptr && def->same_bytes;
+}
+
+bool has_trait(const ir::Operator& op, Trait trait) { return has(find_op(op), trait); }
+
+bool has_trait(std::string_view type, Trait trait) {
+  const OpDef* const def = find_op(type);
+  return def != nullptr && !def->is_custom && has(def, trait);
 }
 
 Form form_of(const ir::Operator& op) {

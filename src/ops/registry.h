@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ops, from ops.def.
+// All ops, from ir/ops.def.
 #pragma once
 
 #include <span>
@@ -14,6 +14,11 @@ std::span<const OpDef* const> all_ops();
 const OpDef* find_op(const ir::Operator& op);
 // The kind of function that it is; kOther for ops that are not known.
 Form form_of(const ir::Operator& op);
+// Output 0 is input 0 under another shape (RESHAPE, SQUEEZE, EXPAND_DIMS).
+bool has_same_bytes(const ir::Operator& op);
+// False for ops that are not known.
+bool has_trait(const ir::Operator& op, Trait trait);
+bool has_trait(std::string_view type, Trait trait);  // of an op of TFLite's own
 // Output 0 depends, element by element, on the inputs: kUnary, kBinary or kElementwise.
 bool is_elementwise(const ir::Operator& op);
 // It has that many inputs, and output 0 may lie where any of them does (OpDef::elementwise).

@@ -16,12 +16,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef relu_op;
-constinit const OpDef relu_op = define({.name = "RELU",
+constinit const OpDef relu_op = define({.name = name_of(Op::RELU),
                                         .summary = "max(x, 0).",
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
                                         .form = Form::kUnary,
+                                        .traits = trait_set({Trait::kNeverNegative, Trait::kScalesByChannel}),
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});

@@ -12,12 +12,12 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = 0
 
 }  // namespace
 
-extern const OpDef relu6_op;
-constinit const OpDef relu6_op = define({.name = "RELU6",
+constinit const OpDef relu6_op = define({.name = name_of(Op::RELU6),
                                          .summary = "x clamped to [0, 6].",
                                          .types = kTypes,
                                          .elementwise = input_set({0}),
                                          .form = Form::kUnary,
+                                         .traits = trait_set({Trait::kNeverNegative}),
                                          .infer = infer_same_shape,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 10}});

@@ -12,13 +12,13 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = 0
 
 }  // namespace
 
-extern const OpDef relu_0_to_1_op;
 constinit const OpDef relu_0_to_1_op =
-    define({.name = "RELU_0_TO_1",
+    define({.name = name_of(Op::RELU_0_TO_1),
             .summary = "x clamped to [0, 1].",
             .types = kTypes,
             .elementwise = input_set({0}),
             .form = Form::kUnary,
+            .traits = trait_set({Trait::kNeverNegative}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use RELU6 or RELU_N1_TO_1, or MINIMUM and MAXIMUM with constants."}});

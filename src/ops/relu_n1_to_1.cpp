@@ -12,12 +12,12 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = -
 
 }  // namespace
 
-extern const OpDef relu_n1_to_1_op;
-constinit const OpDef relu_n1_to_1_op = define({.name = "RELU_N1_TO_1",
+constinit const OpDef relu_n1_to_1_op = define({.name = name_of(Op::RELU_N1_TO_1),
                                                 .summary = "x clamped to [-1, 1].",
                                                 .types = kTypes,
                                                 .elementwise = input_set({0}),
                                                 .form = Form::kUnary,
+                                                .traits = trait_set({Trait::kKeepsNonNegative}),
                                                 .infer = infer_same_shape,
                                                 .prepare = prepare,
                                                 .chip = {.first_runtime = 10}});

@@ -90,15 +90,15 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef reshape_op;
 constinit const OpDef reshape_op =
-    define({.name = "RESHAPE",
+    define({.name = name_of(Op::RESHAPE),
             .summary = "Gives the same elements another shape.",
             .inputs = {1, 2},
             .attributes = kAttributes,
             .types = kTypes,
             .same_bytes = true,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});

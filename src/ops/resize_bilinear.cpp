@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <numeric>
 
+#include "ir/op.h"
 #include "ops/checks.h"
 #include "ops/chip_rules.h"
 #include "ops/resize.h"
@@ -122,13 +123,13 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef resize_bilinear_op;
 constinit const OpDef resize_bilinear_op =
-    define({.name = "RESIZE_BILINEAR",
+    define({.name = name_of(Op::RESIZE_BILINEAR),
             .summary = "Resizes images with bilinear interpolation.",
             .inputs = {2, 2},
             .attributes = kResizeAttributes,
             .types = kTypes,
+            .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .newest_version = 3, .rules = kChipRules, .parameters = input_set({1})}});

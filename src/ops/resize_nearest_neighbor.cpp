@@ -2,6 +2,7 @@
 // RESIZE_NEAREST_NEIGHBOR: resizes images, taking the nearest pixel.
 //
 // Only bytes are moved; input and output must be quantized alike, which TFLite takes for granted and so do we.
+#include "ir/op.h"
 #include "ops/checks.h"
 #include "ops/chip_rules.h"
 #include "ops/resize.h"
@@ -34,13 +35,13 @@ constexpr ChipRule kChipRules[] = {chip::kNoHalfPixels};
 
 }  // namespace
 
-extern const OpDef resize_nearest_neighbor_op;
 constinit const OpDef resize_nearest_neighbor_op =
-    define({.name = "RESIZE_NEAREST_NEIGHBOR",
+    define({.name = name_of(Op::RESIZE_NEAREST_NEIGHBOR),
             .summary = "Resizes images by taking the nearest pixel.",
             .inputs = {2, 2},
             .attributes = kResizeAttributes,
             .types = kTypes,
+            .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .newest_version = 3, .rules = kChipRules, .parameters = input_set({1})}});

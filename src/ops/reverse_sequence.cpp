@@ -59,8 +59,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef reverse_sequence_op;
-constinit const OpDef reverse_sequence_op = define({.name = "REVERSE_SEQUENCE",
+constinit const OpDef reverse_sequence_op = define({.name = name_of(Op::REVERSE_SEQUENCE),
                                                     .summary = "Reverses the beginnings of sequences.",
                                                     .inputs = {2, 2},
                                                     .attributes = kAttributes,

@@ -43,9 +43,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef reverse_v2_op;
 constinit const OpDef reverse_v2_op =
-    define({.name = "REVERSE_V2",
+    define({.name = name_of(Op::REVERSE_V2),
             .summary = "Reverses the order of elements along dimensions.",
             .inputs = {2, 2},
             .types = kWholeByteTypes,

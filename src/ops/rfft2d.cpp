@@ -92,8 +92,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef rfft2d_op;
-constinit const OpDef rfft2d_op = define({.name = "RFFT2D",
+constinit const OpDef rfft2d_op = define({.name = name_of(Op::RFFT2D),
                                           .summary = "Fourier transform of real numbers in two dimensions.",
                                           .inputs = {2, 2},
                                           .types = kTypes,

@@ -30,8 +30,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef right_shift_op;
-constinit const OpDef right_shift_op = define({.name = "RIGHT_SHIFT",
+constinit const OpDef right_shift_op = define({.name = name_of(Op::RIGHT_SHIFT),
                                                .summary = "Shifts elements right, with broadcasting.",
                                                .inputs = {2, 2},
                                                .types = kTypes,

@@ -28,8 +28,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef rnn_op;
-constinit const OpDef rnn_op = define({.name = "RNN",
+constinit const OpDef rnn_op = define({.name = name_of(Op::RNN),
                                        .summary = "One step of a plain recurrent network.",
                                        .inputs = {kRnnInputs, kRnnInputs},
                                        .attributes = kAttributes,

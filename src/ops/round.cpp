@@ -24,13 +24,13 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_float_map(ctx, true
 
 }  // namespace
 
-extern const OpDef round_op;
 constinit const OpDef round_op = define(
-    {.name = "ROUND",
+    {.name = name_of(Op::ROUND),
      .summary = "Rounds to the nearest integer, halves to even.",
      .types = kTypes,
      .elementwise = input_set({0}),
      .form = Form::kUnary,
+     .traits = trait_set({Trait::kKeepsNonNegative}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

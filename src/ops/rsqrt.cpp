@@ -80,13 +80,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef rsqrt_op;
-constinit const OpDef rsqrt_op = define({.name = "RSQRT",
+constinit const OpDef rsqrt_op = define({.name = name_of(Op::RSQRT),
                                          .summary = "Reciprocal of the square root.",
 
                                          .types = kTypes,
                                          .elementwise = input_set({0}),
                                          .form = Form::kUnary,
+                                         .traits = trait_set({Trait::kNeverNegative}),
                                          .infer = infer_same_shape,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 14}});

@@ -84,8 +84,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef scatter_nd_op;
-constinit const OpDef scatter_nd_op = define({.name = "SCATTER_ND",
+constinit const OpDef scatter_nd_op = define({.name = name_of(Op::SCATTER_ND),
                                               .summary = "Adds slices into a tensor of zeros at index tuples.",
                                               .inputs = {3, 3},
                                               .types = kTypes,

@@ -4,6 +4,7 @@
 // Segment ids start at 0 and grow by 0 or 1 from one slice to the next. Integers wrap around.
 #include <algorithm>
 
+#include "ir/op.h"
 #include "ops/checks.h"
 #include "ops/reduce.h"
 
@@ -75,8 +76,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef segment_sum_op;
-constinit const OpDef segment_sum_op = define({.name = "SEGMENT_SUM",
+constinit const OpDef segment_sum_op = define({.name = name_of(Op::SEGMENT_SUM),
                                                .summary = "Adds up slices that belong to the same segment.",
                                                .inputs = {2, 2},
                                                .types = kTypes,

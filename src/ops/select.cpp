@@ -42,12 +42,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef select_op;
-constinit const OpDef select_op = define({.name = "SELECT",
+constinit const OpDef select_op = define({.name = name_of(Op::SELECT),
                                           .summary = "Takes each element from one of two inputs, as a condition says.",
                                           .inputs = {3, 3},
                                           .types = kTypes,
                                           .form = Form::kElementwise,
+                                          .traits = trait_set({Trait::kCopiesOperands}),
                                           .infer = infer,
                                           .prepare = prepare,
                                           .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});

@@ -29,13 +29,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef select_v2_op;
 constinit const OpDef select_v2_op =
-    define({.name = "SELECT_V2",
+    define({.name = name_of(Op::SELECT_V2),
             .summary = "Takes each element from one of two inputs, as a condition says, with broadcasting.",
             .inputs = {3, 3},
             .types = kTypes,
             .form = Form::kElementwise,
+            .traits = trait_set({Trait::kCopiesOperands}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "ir/verify.h"
 #include "ops/inferred_shapes.h"
 #include "ops/variable_shapes.h"
@@ -31,7 +33,7 @@ void set_shape(ir::Tensor& tensor, const ir::Shape& shape) {
 // Kernels that give floats whatever the file declares: each sets the type of its outputs where it is prepared (TFLite's
 // detection_postprocess.cc, libcoral's posenet_decoder_op.cc). Converters that quantize everything declare uint8.
 bool always_gives_floats(const ir::Operator& op) {
-  return op.type == "TFLite_Detection_PostProcess" || op.type == "PosenetDecoderOp";
+  return op.type == Op::TFLite_Detection_PostProcess || op.type == Op::PosenetDecoderOp;
 }
 
 // One subgraph, its operators in order.
@@ -53,7 +55,6 @@ class Settler {
   const std::vector<bool>& is_open() const { return is_open_; }
 
  private:
-  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   ir::Tensor& tensor(std::int32_t index) { return graph_.tensors[at(index)]; }
 
   void settle(std::size_t index) {

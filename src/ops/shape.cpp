@@ -30,9 +30,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef shape_op;
 constinit const OpDef shape_op = define(
-    {.name = "SHAPE",
+    {.name = name_of(Op::SHAPE),
      .summary = "Gives the sizes of a tensor's dimensions.",
      .attributes = kAttributes,
      .types = kTypes,

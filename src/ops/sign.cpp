@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // SIGN: -1, 0 or 1; NaN stays NaN and -0 becomes 0.
-#include <cmath>
 
 #include "ops/op_def.h"
 #include "ops/unary.h"
@@ -33,8 +32,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef sign_op;
-constinit const OpDef sign_op = define({.name = "SIGN",
+constinit const OpDef sign_op = define({.name = name_of(Op::SIGN),
                                         .summary = "Sign: -1, 0 or 1.",
                                         .types = kTypes,
                                         .elementwise = input_set({0}),

@@ -36,9 +36,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_energy_op;
 constinit const OpDef signal_energy_op =
-    define({.name = "SignalEnergy",
+    define({.name = name_of(Op::SignalEnergy),
             .summary = "Squared magnitudes of a spectrum (TFLite-Micro).",
             .attributes = kAttributes,
             .types = kTypes,

@@ -29,9 +29,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_fft_auto_scale_op;
 constinit const OpDef signal_fft_auto_scale_op =
-    define({.name = "SignalFftAutoScale",
+    define({.name = name_of(Op::SignalFftAutoScale),
             .summary = "Shifts a frame of audio up to the full range of 16 bits (TFLite-Micro).",
             .outputs = {2, 2},
             .types = kTypes,

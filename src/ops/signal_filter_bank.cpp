@@ -42,9 +42,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_filter_bank_op;
 constinit const OpDef signal_filter_bank_op =
-    define({.name = "SignalFilterBank",
+    define({.name = name_of(Op::SignalFilterBank),
             .summary = "Gathers energies into channels (TFLite-Micro).",
             .inputs = {6, 6},
             .attributes = kAttributes,

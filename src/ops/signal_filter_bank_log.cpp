@@ -35,9 +35,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_filter_bank_log_op;
 constinit const OpDef signal_filter_bank_log_op =
-    define({.name = "SignalFilterBankLog",
+    define({.name = name_of(Op::SignalFilterBankLog),
             .summary = "Scaled logarithms of channels (TFLite-Micro).",
             .attributes = kAttributes,
             .types = kTypes,

@@ -55,7 +55,7 @@ Result<kernels::NoiseSubtraction> settings_of(const OpContext& ctx) {
 // This op's estimate: zeros at first.
 std::span<std::uint32_t> noise_estimate(RunContext& run) {
   Environment& environment = *run.environment();
-  const std::int32_t handle = environment.variable_handle("SignalFilterBankSpectralSubtraction",
+  const std::int32_t handle = environment.variable_handle(name_of(Op::SignalFilterBankSpectralSubtraction),
                                                           fmt::format("{}", static_cast<const void*>(&run.op())));
   OwnedTensor& state = environment.variables()[handle];
   const Tensor& input = run.input(0);
@@ -85,9 +85,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_filter_bank_spectral_subtraction_op;
 constinit const OpDef signal_filter_bank_spectral_subtraction_op =
-    define({.name = "SignalFilterBankSpectralSubtraction",
+    define({.name = name_of(Op::SignalFilterBankSpectralSubtraction),
             .summary = "Takes a running estimate of the noise off every channel (TFLite-Micro).",
             .outputs = {2, 2},
             .attributes = kAttributes,

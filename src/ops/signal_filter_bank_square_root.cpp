@@ -35,9 +35,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_filter_bank_square_root_op;
 constinit const OpDef signal_filter_bank_square_root_op =
-    define({.name = "SignalFilterBankSquareRoot",
+    define({.name = name_of(Op::SignalFilterBankSquareRoot),
             .summary = "Rounded square roots of channels (TFLite-Micro).",
             .inputs = {2, 2},
             .types = kTypes,

@@ -41,9 +41,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_pcan_op;
 constinit const OpDef signal_pcan_op =
-    define({.name = "SignalPCAN",
+    define({.name = name_of(Op::SignalPCAN),
             .summary = "Per-channel gain control of audio energies (TFLite-Micro).",
             .inputs = {3, 3},
             .attributes = kAttributes,

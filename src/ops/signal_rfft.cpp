@@ -68,9 +68,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_rfft_op;
 constinit const OpDef signal_rfft_op =
-    define({.name = "SignalRfft",
+    define({.name = name_of(Op::SignalRfft),
             .summary = "Fourier transform of real numbers (TFLite-Micro).",
             .attributes = kAttributes,
             .types = kTypes,

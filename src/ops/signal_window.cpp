@@ -36,9 +36,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef signal_window_op;
 constinit const OpDef signal_window_op =
-    define({.name = "SignalWindow",
+    define({.name = name_of(Op::SignalWindow),
             .summary = "Multiplies frames of audio by a window (TFLite-Micro).",
             .inputs = {2, 2},
             .attributes = kAttributes,

@@ -16,9 +16,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef sin_op;
 constinit const OpDef sin_op =
-    define({.name = "SIN",
+    define({.name = name_of(Op::SIN),
             .summary = "Sine.",
             .types = kTypes,
             .elementwise = input_set({0}),

@@ -64,12 +64,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef slice_op;
-constinit const OpDef slice_op = define({.name = "SLICE",
+constinit const OpDef slice_op = define({.name = name_of(Op::SLICE),
                                          .summary = "Takes a box out of a tensor.",
                                          .inputs = {3, 3},
                                          .types = kWholeByteTypes,
                                          .form = Form::kMove,
+                                         .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 10, .parameters = input_set({1, 2})}});

@@ -124,11 +124,11 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef softmax_op;
-constinit const OpDef softmax_op = define({.name = "SOFTMAX",
+constinit const OpDef softmax_op = define({.name = name_of(Op::SOFTMAX),
                                            .summary = "Exponentials normalized to a sum of 1 along the last dimension.",
                                            .attributes = kAttributes,
                                            .types = kTypes,
+                                           .traits = trait_set({Trait::kPerImage, Trait::kNeverNegative}),
                                            .infer = infer_same_shape,
                                            .prepare = prepare,
                                            .chip = {.first_runtime = 10, .rules = kChipRules}});

@@ -51,9 +51,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef space_to_batch_nd_op;
 constinit const OpDef space_to_batch_nd_op =
-    define({.name = "SPACE_TO_BATCH_ND",
+    define({.name = name_of(Op::SPACE_TO_BATCH_ND),
             .summary = "Deals the elements of blocks out to batches.",
             .inputs = {3, 3},
             .types = kWholeByteTypes,

@@ -40,12 +40,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef space_to_depth_op;
-constinit const OpDef space_to_depth_op = define({.name = "SPACE_TO_DEPTH",
+constinit const OpDef space_to_depth_op = define({.name = name_of(Op::SPACE_TO_DEPTH),
                                                   .summary = "Moves square blocks of pixels into channels.",
                                                   .attributes = kAttributes,
                                                   .types = kWholeByteTypes,
                                                   .form = Form::kMove,
+                                                  .traits = trait_set({Trait::kPerImage}),
                                                   .infer = infer,
                                                   .prepare = prepare,
                                                   .chip = {.first_runtime = 10}});

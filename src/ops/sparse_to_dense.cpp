@@ -69,9 +69,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef sparse_to_dense_op;
 constinit const OpDef sparse_to_dense_op =
-    define({.name = "SPARSE_TO_DENSE",
+    define({.name = name_of(Op::SPARSE_TO_DENSE),
             .summary = "Puts values into a tensor of equal elements.",
             .inputs = {4, 4},
             .attributes = kAttributes,

@@ -58,15 +58,15 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef split_op;
 constinit const OpDef split_op =
-    define({.name = "SPLIT",
+    define({.name = name_of(Op::SPLIT),
             .summary = "Cuts a tensor into equal pieces along one dimension.",
             .inputs = {2, 2},
             .outputs = {1, kAnyNumber},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kRearranges}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({0})}});

@@ -60,15 +60,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef split_v_op;
 constinit const OpDef split_v_op =
-    define({.name = "SPLIT_V",
+    define({.name = name_of(Op::SPLIT_V),
             .summary = "Cuts a tensor into pieces of given sizes along one dimension.",
             .inputs = {3, 3},
             .outputs = {1, kAnyNumber},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kRearranges}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Split into equal parts (SPLIT), or cut the parts out with STRIDED_SLICE.",

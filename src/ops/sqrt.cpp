@@ -48,13 +48,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef sqrt_op;
-constinit const OpDef sqrt_op = define({.name = "SQRT",
+constinit const OpDef sqrt_op = define({.name = name_of(Op::SQRT),
                                         .summary = "Square root.",
 
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
                                         .form = Form::kUnary,
+                                        .traits = trait_set({Trait::kNeverNegative}),
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.instead = "Use x * RSQRT(x).", .rewrite = "unary"}});

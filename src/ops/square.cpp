@@ -14,12 +14,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef square_op;
-constinit const OpDef square_op = define({.name = "SQUARE",
+constinit const OpDef square_op = define({.name = name_of(Op::SQUARE),
                                           .summary = "Square.",
                                           .types = kTypes,
                                           .elementwise = input_set({0}),
                                           .form = Form::kUnary,
+                                          .traits = trait_set({Trait::kNeverNegative}),
                                           .infer = infer_same_shape,
                                           .prepare = prepare,
                                           .chip = {.instead = "Use MUL of the input with itself."}});

@@ -62,13 +62,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef squared_difference_op;
-constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENCE",
+constinit const OpDef squared_difference_op = define({.name = name_of(Op::SQUARED_DIFFERENCE),
                                                       .summary = "Element-wise squared difference, with broadcasting.",
                                                       .inputs = {2, 2},
                                                       .types = kTypes,
                                                       .elementwise = input_set({0, 1}),
                                                       .form = Form::kBinary,
+                                                      .traits = trait_set({Trait::kBroadcasts, Trait::kNeverNegative}),
                                                       .infer = infer,
                                                       .prepare = prepare,
                                                       .chip = {.first_runtime = 14}});

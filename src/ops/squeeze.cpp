@@ -61,13 +61,13 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef squeeze_op;
-constinit const OpDef squeeze_op = define({.name = "SQUEEZE",
+constinit const OpDef squeeze_op = define({.name = name_of(Op::SQUEEZE),
                                            .summary = "Drops dimensions of size 1.",
                                            .attributes = kAttributes,
                                            .types = kTypes,
                                            .same_bytes = true,
                                            .form = Form::kMove,
+                                           .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
                                            .infer = infer,
                                            .prepare = prepare_same_bytes,
                                            .chip = {.first_runtime = 10, .rules = kChipRules}});

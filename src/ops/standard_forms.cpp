@@ -6,12 +6,11 @@
 #include <cstring>
 #include <optional>
 
+#include "base/at.h"
 #include "formats/tflite/operator_codes.h"
 
 namespace reef::ops {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool is_fixed(const ir::Tensor& tensor) {
   const std::vector<std::int32_t>& signature = tensor.shape_signature;
@@ -75,7 +74,7 @@ bool transpose_conv(ir::Model& model, ir::Subgraph& graph, std::size_t index) {
                                              static_cast<std::int32_t>(columns), filter[0]};
   const std::int32_t shape = add_ints(model, graph, graph.tensors[at(op.outputs[0])].name + "/output_shape", sizes);
   ir::Operator made;
-  made.type = "TRANSPOSE_CONV";
+  made.type = name_of(Op::TRANSPOSE_CONV);
   made.builtin_code = tflite::builtin_code(made.type);
   made.version = 3;  // the first with a bias
   made.options_type = "TransposeConvOptions";

@@ -210,14 +210,14 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef strided_slice_op;
 constinit const OpDef strided_slice_op =
-    define({.name = "STRIDED_SLICE",
+    define({.name = name_of(Op::STRIDED_SLICE),
             .summary = "Takes a regular part of a tensor, as NumPy's slices do.",
             .inputs = {4, 4},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
+            .traits = trait_set({Trait::kRearranges}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2, 3})}});

@@ -18,14 +18,14 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::k
 
 }  // namespace
 
-extern const OpDef sub_op;
-constinit const OpDef sub_op = define({.name = "SUB",
+constinit const OpDef sub_op = define({.name = name_of(Op::SUB),
                                        .summary = "Element-wise difference, with broadcasting.",
                                        .inputs = {2, 2},
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .elementwise = input_set({0, 1}),
                                        .form = Form::kBinary,
+                                       .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts}),
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.first_runtime = 10}});

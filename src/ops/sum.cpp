@@ -7,6 +7,7 @@
 //   current    in fixed point, saturating. LiteRT 2.3 itself takes int8 for uint8 and does not know int16; we do what
 //   its
 //              successors do
+#include "ir/op.h"
 #include "ops/chip_rules.h"
 #include "ops/reduce_quantized.h"
 
@@ -77,9 +78,8 @@ constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
 
-extern const OpDef sum_op;
 constinit const OpDef sum_op = define(
-    {.name = "SUM",
+    {.name = name_of(Op::SUM),
      .summary = "Sums along axes.",
      .inputs = {2, 2},
      .attributes = kReduceAttributes,

@@ -149,8 +149,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef svdf_op;
-constinit const OpDef svdf_op = define({.name = "SVDF",
+constinit const OpDef svdf_op = define({.name = name_of(Op::SVDF),
                                         .summary = "A layer over the last inputs, factored into features and time.",
                                         .inputs = {1, 5},
                                         .attributes = kAttributes,

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <string_view>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -29,29 +28,29 @@ double exponential(double x) { return std::exp(x); }
 double zero_to_one(double x) { return std::clamp(x, 0.0, 1.0); }
 
 struct UnaryFunction {
-  std::string_view op;
+  Op op;
   double (*function)(double);
 };
 constexpr auto kUnaryFunctions = std::to_array<UnaryFunction>({
-    {"HARD_SWISH", hard_swish},
-    {"ELU", elu},
-    {"EXP", exponential},
-    {"LOG", logarithm},
-    {"SQRT", root},
-    {"ABS", magnitude},
-    {"RELU_0_TO_1", zero_to_one},
+    {Op::HARD_SWISH, hard_swish},
+    {Op::ELU, elu},
+    {Op::EXP, exponential},
+    {Op::LOG, logarithm},
+    {Op::SQRT, root},
+    {Op::ABS, magnitude},
+    {Op::RELU_0_TO_1, zero_to_one},
 });
 
 std::int64_t silu_operand(const ir::Operator& op) {
-  return op.type == "MUL" ? op.attributes.get_int(kSiluOperand, -1) : -1;
+  return op.type == Op::MUL ? op.attributes.get_int(kSiluOperand, -1) : -1;
 }
 
 // 0: the operator is no such division.
-double numerator_of(const ir::Operator& op) { return op.type == "DIV" ? op.attributes.get_float(kNumerator, 0) : 0; }
+double numerator_of(const ir::Operator& op) { return op.type == Op::DIV ? op.attributes.get_float(kNumerator, 0) : 0; }
 
 // The values that a ReefFunction carries; null: it is none.
 const std::vector<double>* carried_values(const ir::Operator& op) {
-  if (op.type != kReefFunction) return nullptr;
+  if (op.type != Op::ReefFunction) return nullptr;
   const ir::AttributeValue* value = op.attributes.find(kValues);
   const auto* list = value == nullptr ? nullptr : std::get_if<std::vector<double>>(value);
   return list != nullptr && list->size() == std::tuple_size_v<numeric::CodeValues> ? list : nullptr;
@@ -61,7 +60,7 @@ const std::vector<double>* carried_values(const ir::Operator& op) {
 // it is none.
 std::function<double(double)> table_function(const ir::Operator& op) {
   if (op.is_custom()) return nullptr;
-  if (op.type == "GELU" || op.attributes.get_bool(kByTable)) return unary_function(op);
+  if (op.type == Op::GELU || op.attributes.get_bool(kByTable)) return unary_function(op);
   if (silu_operand(op) >= 0) return silu;
   if (const double numerator = numerator_of(op); numerator != 0) {
     constexpr double kAnyNumber = std::numeric_limits<double>::quiet_NaN();
@@ -90,8 +89,8 @@ numeric::CodeValues values_of(const ir::Operator& op, const ChipAffine& in, cons
 
 std::function<double(double)> unary_function(const ir::Operator& op) {
   if (op.is_custom()) return nullptr;
-  if (op.type == "GELU") return op.attributes.get_bool("approximate") ? gelu_by_tanh : gelu;
-  if (op.type == "LEAKY_RELU") {
+  if (op.type == Op::GELU) return op.attributes.get_bool("approximate") ? gelu_by_tanh : gelu;
+  if (op.type == Op::LEAKY_RELU) {
     const double alpha = op.attributes.get_float("alpha");
     return [alpha](double x) { return x > 0 ? x : alpha * x; };
   }

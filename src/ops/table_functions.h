@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "ir/model.h"
+#include "ir/op.h"
 #include "numeric/table_fit.h"
 #include "ops/op_def.h"
 
@@ -32,7 +33,6 @@ int first_runtime(const OpDef& definition, const ir::Operator& op);
 
 // An operator of Reef's own (reef_function.cpp): a function of one 8-bit tensor, with its 256 results from the lowest
 // input to the highest, as stored numbers and as real numbers that are not rounded yet.
-inline constexpr char kReefFunction[] = "ReefFunction";
 inline constexpr char kCodes[] = "codes";
 inline constexpr char kValues[] = "values";
 

@@ -51,13 +51,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef tanh_op;
-constinit const OpDef tanh_op = define({.name = "TANH",
+constinit const OpDef tanh_op = define({.name = name_of(Op::TANH),
                                         .summary = "Hyperbolic tangent.",
 
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
                                         .form = Form::kUnary,
+                                        .traits = trait_set({Trait::kKeepsNonNegative}),
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});

@@ -76,9 +76,8 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef tile_op;
 constinit const OpDef tile_op =
-    define({.name = "TILE",
+    define({.name = name_of(Op::TILE),
             .summary = "Repeats a tensor along its dimensions.",
             .inputs = {2, 2},
             .types = kWholeByteTypes,

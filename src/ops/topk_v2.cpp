@@ -98,12 +98,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef topk_v2_op;
-constinit const OpDef topk_v2_op = define({.name = "TOPK_V2",
+constinit const OpDef topk_v2_op = define({.name = name_of(Op::TOPK_V2),
                                            .summary = "Finds the k largest elements of every row.",
                                            .inputs = {2, 2},
                                            .outputs = {2, 2},
                                            .types = kTypes,
+                                           .traits = trait_set({Trait::kTakesLargest}),
                                            .infer = infer,
                                            .prepare = prepare,
                                            .chip = {.instead = "End the model with the scores and sort on the CPU."}});

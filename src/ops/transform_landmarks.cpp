@@ -39,9 +39,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef transform_landmarks_op;
 constinit const OpDef transform_landmarks_op =
-    define({.name = "TransformLandmarks",
+    define({.name = name_of(Op::TransformLandmarks),
             .summary = "Moves landmarks by a matrix (MediaPipe).",
             .inputs = {2, 2},
             .types = kTypes,

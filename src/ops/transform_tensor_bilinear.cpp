@@ -79,9 +79,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef transform_tensor_bilinear_op;
 constinit const OpDef transform_tensor_bilinear_op =
-    define({.name = "TransformTensorBilinear",
+    define({.name = name_of(Op::TransformTensorBilinear),
             .summary = "A small picture out of a large one by a matrix, between pixels (MediaPipe).",
             .inputs = {2, 2},
             .attributes = kAttributes,

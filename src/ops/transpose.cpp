@@ -100,13 +100,13 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-extern const OpDef transpose_op;
 constinit const OpDef transpose_op = define(
-    {.name = "TRANSPOSE",
+    {.name = name_of(Op::TRANSPOSE),
      .summary = "Permutes the dimensions.",
      .inputs = {2, 2},
      .types = kWholeByteTypes,
      .form = Form::kMove,
+     .traits = trait_set({Trait::kRearranges}),
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 14,

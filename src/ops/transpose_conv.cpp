@@ -294,13 +294,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef transpose_conv_op;
 constinit const OpDef transpose_conv_op = define(
-    {.name = "TRANSPOSE_CONV",
+    {.name = name_of(Op::TRANSPOSE_CONV),
      .summary = "Transposed 2-D convolution, which enlarges images.",
      .inputs = {3, 4},
      .attributes = kAttributes,
      .types = kTypes,
+     .traits = trait_set({Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 12,

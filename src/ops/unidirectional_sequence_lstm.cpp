@@ -97,9 +97,8 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-extern const OpDef unidirectional_sequence_lstm_op;
 constinit const OpDef unidirectional_sequence_lstm_op = define(
-    {.name = "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    {.name = name_of(Op::UNIDIRECTIONAL_SEQUENCE_LSTM),
      .summary = "Long short-term memory over a sequence.",
      .inputs = {1, kFullLstmInputs},
      .attributes = kAttributes,

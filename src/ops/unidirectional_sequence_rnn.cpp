@@ -34,9 +34,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef unidirectional_sequence_rnn_op;
 constinit const OpDef unidirectional_sequence_rnn_op =
-    define({.name = "UNIDIRECTIONAL_SEQUENCE_RNN",
+    define({.name = name_of(Op::UNIDIRECTIONAL_SEQUENCE_RNN),
             .summary = "Plain recurrent network over a sequence.",
             .inputs = {kRnnInputs, kRnnInputs},
             .attributes = kAttributes,

@@ -114,8 +114,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef unique_op;
-constinit const OpDef unique_op = define({.name = "UNIQUE",
+constinit const OpDef unique_op = define({.name = name_of(Op::UNIQUE),
                                           .summary = "Finds the different values of a vector.",
                                           .outputs = {2, 2},
                                           .attributes = kAttributes,

@@ -51,13 +51,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef unpack_op;
-constinit const OpDef unpack_op = define({.name = "UNPACK",
+constinit const OpDef unpack_op = define({.name = name_of(Op::UNPACK),
                                           .summary = "Cuts a tensor into slices of one dimension less.",
                                           .outputs = {1, kAnyNumber},
                                           .attributes = kAttributes,
                                           .types = kWholeByteTypes,
                                           .form = Form::kMove,
+                                          .traits = trait_set({Trait::kRearranges}),
                                           .infer = infer,
                                           .prepare = prepare,
                                           .chip = {.instead = "Use SPLIT or STRIDED_SLICE.", .rewrite = "unpack"}});

@@ -27,9 +27,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef var_handle_op;
 constinit const OpDef var_handle_op =
-    define({.name = "VAR_HANDLE",
+    define({.name = name_of(Op::VAR_HANDLE),
             .summary = "Gives the handle of a named variable.",
             .inputs = {0, 0},
             .attributes = kAttributes,

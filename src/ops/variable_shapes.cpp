@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/variable_shapes.h"
+#include "ir/op.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +13,7 @@ using Name = std::pair<std::string, std::string>;
 // The variable whose handle this tensor is; nullopt: a handle from elsewhere, such as an input of a loop's body.
 std::optional<Name> name_of(const ir::Subgraph& graph, std::int32_t handle) {
   for (const ir::Operator& op : graph.operators) {
-    if (op.type != "VAR_HANDLE" || op.outputs.size() != 1 || op.outputs[0] != handle) continue;
+    if (op.type != Op::VAR_HANDLE || op.outputs.size() != 1 || op.outputs[0] != handle) continue;
     return Name(op.attributes.get_string("container"), op.attributes.get_string("shared_name"));
   }
   return std::nullopt;
@@ -31,7 +32,7 @@ VariableShapes::VariableShapes(const ir::Model& model) : model_(&model) {
     const ir::Subgraph& graph = model.subgraphs[s];
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
       const ir::Operator& op = graph.operators[i];
-      const bool is_read = op.type == "READ_VARIABLE", is_assigned = op.type == "ASSIGN_VARIABLE";
+      const bool is_read = op.type == Op::READ_VARIABLE, is_assigned = op.type == Op::ASSIGN_VARIABLE;
       if (!is_read && !is_assigned) continue;
       const bool is_whole = is_read ? op.inputs.size() == 1 && op.outputs.size() == 1 : op.inputs.size() == 2;
       const std::int32_t value = !is_whole ? -1 : is_read ? op.outputs[0] : op.inputs[1];

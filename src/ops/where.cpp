@@ -85,9 +85,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef where_op;
 constinit const OpDef where_op =
-    define({.name = "WHERE",
+    define({.name = name_of(Op::WHERE),
             .summary = "Coordinates of the elements that are not zero.",
             .types = kTypes,
             .infer = infer,

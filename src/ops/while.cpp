@@ -3,7 +3,6 @@
 //
 // Outputs are static when the body keeps the shapes it is given; otherwise they are sized while running. A loop without
 // end is stopped only by the interpreter's time limit.
-#include <cstring>
 
 #include "ops/op_def.h"
 #include "ops/subgraph_call.h"
@@ -68,9 +67,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef while_op;
 constinit const OpDef while_op =
-    define({.name = "WHILE",
+    define({.name = name_of(Op::WHILE),
             .summary = "Repeats a subgraph while a condition holds.",
             .inputs = {0, kAnyNumber},
             .outputs = {0, kAnyNumber},

@@ -21,9 +21,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-extern const OpDef zeros_like_op;
 constinit const OpDef zeros_like_op =
-    define({.name = "ZEROS_LIKE",
+    define({.name = name_of(Op::ZEROS_LIKE),
             .summary = "A tensor of zeros of the same shape.",
 
             .types = kTypes,

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition/advice.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/at.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "ops/dependencies.h"
 
 namespace reef::partition {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 bool is_8_bit(const ir::Tensor& tensor) {
   return tensor.type == ir::DataType::kInt8 || tensor.type == ir::DataType::kUInt8;
@@ -29,11 +27,11 @@ constexpr double kLevelsThatHurt = 16;  // out of 256: less than this is left of
 void mixed_ranges(const ops::Dependencies& graph, std::vector<std::string>& notes) {
   const ir::Subgraph& ops = graph.graph();
   for (std::int32_t op = 0; op < graph.op_count(); ++op) {
-    if (ops.operators[at(op)].type != "CONCATENATION") continue;
+    if (ops.operators[at(op)].type != Op::CONCATENATION) continue;
     for (const std::int32_t tensor : ops.operators[at(op)].inputs) {
       if (!graph.is_computed(tensor) || graph.producer(tensor) < 0) continue;
       const ir::Operator& before = ops.operators[at(graph.producer(tensor))];
-      if (before.type != "QUANTIZE" || before.inputs.empty() || before.inputs[0] < 0) continue;
+      if (before.type != Op::QUANTIZE || before.inputs.empty() || before.inputs[0] < 0) continue;
       const ir::Tensor& fine = ops.tensors[at(before.inputs[0])];
       const ir::Tensor& coarse = ops.tensors[at(tensor)];
       if (!is_8_bit(fine) || !is_8_bit(coarse)) continue;

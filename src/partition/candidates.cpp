@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition/candidates.h"
+#include "base/at.h"
+#include "ops/registry.h"
 
 #include <algorithm>
 
 namespace reef::partition {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // Adds every operator of one kind whose predecessors are all taken or of this run.
 void take_run(const ops::Dependencies& graph, const std::vector<bool>& fits, bool kind, std::vector<bool>& taken,
@@ -56,8 +56,7 @@ std::vector<OpSet> layers(const ops::Dependencies& graph, const std::vector<bool
 std::vector<bool> without_views_for_cpu(const ops::Dependencies& graph, const std::vector<bool>& fits) {
   std::vector<bool> result = fits;
   for (std::int32_t op = graph.op_count() - 1; op >= 0; --op) {
-    const std::string& type = graph.graph().operators[at(op)].type;
-    if (!fits[at(op)] || (type != "RESHAPE" && type != "SQUEEZE" && type != "EXPAND_DIMS")) continue;
+    if (!fits[at(op)] || !ops::has_same_bytes(graph.graph().operators[at(op)])) continue;
     const auto readers = graph.successors(op);
     const bool serves_cpu = !readers.empty() && std::none_of(readers.begin(), readers.end(),
                                                              [&](std::int32_t reader) { return result[at(reader)]; });

@@ -31,7 +31,7 @@ bool is_float(DataType type) {
          type == DataType::kBFloat16;
 }
 
-bool is_control_flow(std::string_view type) { return type == "IF" || type == "WHILE" || type == "CALL_ONCE"; }
+bool is_control_flow(std::string_view type) { return type == Op::IF || type == Op::WHILE || type == Op::CALL_ONCE; }
 
 // Types that weights, biases, axes and sizes have.
 bool is_parameter_type(DataType type) {
@@ -118,7 +118,7 @@ class Checker {
 
   // Floats are quantized by the CPU, and Google's compiler has another status for that: the op's own rule.
   static bool quantizes_float(const Case& op) {
-    return op.context.op().type == "QUANTIZE" && op.context.has_input(0) && is_float(op.context.input(0).type) &&
+    return op.context.op().type == Op::QUANTIZE && op.context.has_input(0) && is_float(op.context.input(0).type) &&
            op.context.output_count() == 1 && ir::is_integer_8(op.context.output(0).type);
   }
 

@@ -2,15 +2,12 @@
 // extract_model: some operators of a model as a model of their own.
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/compact.h"
 #include "partition/segments.h"
 
 namespace reef::partition {
-namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 ir::Model extract_model(const ir::Model& model, const std::vector<std::int32_t>& ops,
                         const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs) {

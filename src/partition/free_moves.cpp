@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition/free_moves.h"
 
-#include <string_view>
-
 #include "ir/uses.h"
 #include "ops/registry.h"
 
@@ -18,7 +16,7 @@ class FreeMoves {
 
   std::vector<bool> find() {
     for (const ir::Operator& op : graph_.operators) {
-      if (op.type == "SOFTMAX" && op.inputs.size() == 1 && op.outputs.size() == 1) mark_around(op);
+      if (op.type == Op::SOFTMAX && op.inputs.size() == 1 && op.outputs.size() == 1) mark_around(op);
     }
     return std::move(free_);
   }
@@ -26,7 +24,7 @@ class FreeMoves {
  private:
   const ir::Operator& op(std::int32_t index) const { return graph_.operators[static_cast<std::size_t>(index)]; }
   bool is_product(std::int32_t index) const {
-    return index >= 0 && op(index).type == "BATCH_MATMUL" && op(index).inputs.size() == 2 &&
+    return index >= 0 && op(index).type == Op::BATCH_MATMUL && op(index).inputs.size() == 2 &&
            op(index).outputs.size() == 1;
   }
   bool is_move(std::int32_t index) const { return index >= 0 && ops::form_of(op(index)) == ops::Form::kMove; }

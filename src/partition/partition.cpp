@@ -11,14 +11,13 @@
 #include <limits>
 #include <utility>
 
+#include "base/at.h"
 #include "ir/describe.h"
 #include "ops/dependencies.h"
 #include "partition/candidates.h"
 
 namespace reef::partition {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // What everybody expects is the first part: another one must take so many times its work off the CPU,
 // and not be predicted slower.

@@ -7,14 +7,13 @@
 #include <limits>
 #include <numeric>
 
+#include "base/at.h"
 #include "ir/describe.h"
 #include "ops/dependencies.h"
 #include "partition/candidates.h"
 
 namespace reef::partition {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMaxCuts = 192;  // places tried; their pairs are what takes time
 

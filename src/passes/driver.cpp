@@ -7,10 +7,6 @@
 
 namespace reef::passes {
 
-#define REEF_PASS(stage, name) extern const Pass name##_##stage##_pass;
-#include "passes/passes.def"
-#undef REEF_PASS
-
 namespace {
 
 struct Listed {

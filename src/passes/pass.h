@@ -32,4 +32,8 @@ struct Pass {
   bool (*whole_on_chip)(ChipGraph&) = nullptr;
 };
 
+#define REEF_PASS(stage, file) extern const Pass file##_##stage##_pass;
+#include "passes/passes.def"
+#undef REEF_PASS
+
 }  // namespace reef::passes

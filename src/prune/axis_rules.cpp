@@ -6,7 +6,6 @@
 #include "prune/axis_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "ir/constants.h"
@@ -241,11 +240,6 @@ bool move(const Site& site) {
   return true;
 }
 
-bool is_reshape(const ir::Operator& op) {
-  const ops::OpDef* def = ops::find_op(op);
-  return def != nullptr && def->same_bytes;
-}
-
 // Stretches of axes of two shapes that have the same number of elements: axes [from_begin, from_end) of one are axes
 // [to_begin, to_end) of the other.
 struct Stretch {
@@ -369,7 +363,7 @@ void apply_axis_rules(const ir::Model& model, HeadUnits heads, Axes& axes) {
   fix_outside(model, axes);
   for (const ir::Operator& op : operators) {
     const Site site{model, op, axes};
-    if (is_reshape(op)) {
+    if (ops::has_same_bytes(op)) {
       reshape(site, heads, /*only_single=*/true);
       continue;
     }
@@ -378,7 +372,7 @@ void apply_axis_rules(const ir::Model& model, HeadUnits heads, Axes& axes) {
     if (rule == nullptr || !rule(site)) site.fix_all();
   }
   for (const ir::Operator& op : operators) {
-    if (is_reshape(op)) reshape({model, op, axes}, heads, /*only_single=*/false);
+    if (ops::has_same_bytes(op)) reshape({model, op, axes}, heads, /*only_single=*/false);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "ir/compact.h"
 #include "ir/constants.h"
 #include "ir/needed_operators.h"
+#include "ir/op.h"
 #include "ir/uses.h"
 #include "prune/linear_layer.h"
 
@@ -53,7 +54,7 @@ std::vector<Block> find_blocks(const ir::Model& model) {
   std::vector<Block> blocks;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const ir::Operator& op = graph.operators[i];
-    if (op.type != "ADD" || op.inputs.size() != 2 || op.inputs[0] < 0 || op.inputs[1] < 0) continue;
+    if (op.type != Op::ADD || op.inputs.size() != 2 || op.inputs[0] < 0 || op.inputs[1] < 0) continue;
     for (const int side : {0, 1}) {
       Block block;
       block.sum = i;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/constants.h"
+#include "ir/op.h"
 #include "ops/window.h"
 
 namespace reef::prune {
@@ -17,10 +18,10 @@ struct Operands {
 };
 
 std::optional<Operands> operands_of(const ir::Operator& op) {
-  if (op.type == "CONV_2D") return Operands{Kind::kConvolution, 0, 1, 2};
-  if (op.type == "DEPTHWISE_CONV_2D") return Operands{Kind::kDepthwise, 0, 1, 2};
-  if (op.type == "FULLY_CONNECTED") return Operands{Kind::kDense, 0, 1, 2};
-  if (op.type == "TRANSPOSE_CONV") return Operands{Kind::kTransposed, 2, 1, 3};
+  if (op.type == Op::CONV_2D) return Operands{Kind::kConvolution, 0, 1, 2};
+  if (op.type == Op::DEPTHWISE_CONV_2D) return Operands{Kind::kDepthwise, 0, 1, 2};
+  if (op.type == Op::FULLY_CONNECTED) return Operands{Kind::kDense, 0, 1, 2};
+  if (op.type == Op::TRANSPOSE_CONV) return Operands{Kind::kTransposed, 2, 1, 3};
   return std::nullopt;
 }
 

@@ -2,11 +2,11 @@
 #include "prune/repair.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "ir/needed_operators.h"
+#include "ir/op.h"
 #include "ir/uses.h"
 #include "prune/normal_equations.h"
 #include "prune/sparse_weights.h"
@@ -88,7 +88,7 @@ class Repair {
     const std::int32_t reader = uses_.only_consumer(layer.output);
     if (reader < 0) return -1;
     const ir::Operator& sum = original_.subgraphs[0].operators[static_cast<std::size_t>(reader)];
-    if (sum.type != "ADD" || sum.inputs.size() != 2) return -1;
+    if (sum.type != Op::ADD || sum.inputs.size() != 2) return -1;
     const std::int32_t other = sum.inputs[0] == layer.output ? sum.inputs[1] : sum.inputs[0];
     if (other < 0 || other == layer.output) return -1;
     const auto& tensors = original_.subgraphs[0].tensors;

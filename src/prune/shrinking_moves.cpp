@@ -5,13 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "formats/tflite/operator_codes.h"
 #include "ir/constants.h"
 
 namespace reef::prune {
 namespace {
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 class Adapter {
  public:
@@ -20,24 +19,24 @@ class Adapter {
 
   Status run() {
     const std::string type = op().type;
-    if (type == "RESHAPE") return reshape();
-    if (type == "BROADCAST_TO") return set_result_sizes(1);
-    if (type == "TRANSPOSE_CONV") return set_result_sizes(0);
-    if (type == "SPLIT" || type == "SPLIT_V") return split();
-    if (type == "SLICE") return slice();
-    if (type == "STRIDED_SLICE") return strided_slice();
+    if (type == Op::RESHAPE) return reshape();
+    if (type == Op::BROADCAST_TO) return set_result_sizes(1);
+    if (type == Op::TRANSPOSE_CONV) return set_result_sizes(0);
+    if (type == Op::SPLIT || type == Op::SPLIT_V) return split();
+    if (type == Op::SLICE) return slice();
+    if (type == Op::STRIDED_SLICE) return strided_slice();
     return ok_status();
   }
 
  private:
   ir::Operator& op() { return after_.subgraphs[0].operators[op_]; }
-  const ir::Tensor& old_tensor(std::int32_t t) const { return before_.subgraphs[0].tensors[index(t)]; }
-  const ir::Tensor& tensor(std::int32_t t) const { return after_.subgraphs[0].tensors[index(t)]; }
+  const ir::Tensor& old_tensor(std::int32_t t) const { return before_.subgraphs[0].tensors[at(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return after_.subgraphs[0].tensors[at(t)]; }
   bool shrinks(std::int32_t t) const { return old_tensor(t).shape != tensor(t).shape; }
   std::vector<std::int64_t> sizes_of(std::int32_t t) const { return {tensor(t).shape.begin(), tensor(t).shape.end()}; }
   // Indices below `limit` that stay.
   std::int64_t kept_below(std::int32_t t, std::size_t axis, std::int64_t limit) const {
-    const std::vector<bool>& kept = kept_[index(t)][axis];
+    const std::vector<bool>& kept = kept_[at(t)][axis];
     return std::count(kept.begin(), kept.begin() + std::clamp<std::int64_t>(limit, 0, std::ssize(kept)), true);
   }
 
@@ -72,7 +71,7 @@ class Adapter {
 
   // Pieces of different sizes need SPLIT_V. Its operands: value, sizes, axis; those of SPLIT: axis, value.
   Status split() {
-    const bool is_equal = op().type == "SPLIT";
+    const bool is_equal = op().type == Op::SPLIT;
     const std::int32_t value = op().inputs[is_equal ? 1 : 0], axis_at = op().inputs[is_equal ? 0 : 2];
     if (!shrinks(value)) return ok_status();
     const auto axis = ir::constant_integers(before_, old_tensor(axis_at));
@@ -93,7 +92,7 @@ class Adapter {
     ir::Operator& to = op();
     to.inputs = {value, static_cast<std::int32_t>(graph.tensors.size() - 1), axis_at};
     if (is_equal) {
-      to.type = "SPLIT_V";
+      to.type = name_of(Op::SPLIT_V);
       to.builtin_code = tflite::builtin_code(to.type);
       to.version = tflite::operator_version(to.type, tensor(value).type);
       to.options_type = "SplitVOptions";
@@ -124,7 +123,7 @@ class Adapter {
     if (!begin || !end) return unsupported("its position is computed while the model runs");
     std::vector<std::int64_t> from = *begin, to = *end;
     for (std::size_t axis = 0; axis < from.size(); ++axis) {
-      const std::vector<bool>& kept = kept_[index(x)][axis];
+      const std::vector<bool>& kept = kept_[at(x)][axis];
       if (std::all_of(kept.begin(), kept.end(), [](bool k) { return k; })) continue;
       from[axis] = kept_below(x, axis, from[axis]);
       to[axis] = kept_below(x, axis, to[axis]);
@@ -149,9 +148,9 @@ bool is_run(const std::vector<std::int32_t>& from) {
 // Bounds of the axis are plain numbers: positive, with a step of 1 and no mask but those for the whole axis.
 bool has_plain_bounds(const ir::Model& model, const ir::Operator& op, std::size_t axis) {
   const auto& tensors = model.subgraphs[0].tensors;
-  const auto begin = ir::constant_integers(model, tensors[index(op.inputs[1])]);
-  const auto end = ir::constant_integers(model, tensors[index(op.inputs[2])]);
-  const auto step = ir::constant_integers(model, tensors[index(op.inputs[3])]);
+  const auto begin = ir::constant_integers(model, tensors[at(op.inputs[1])]);
+  const auto end = ir::constant_integers(model, tensors[at(op.inputs[2])]);
+  const auto step = ir::constant_integers(model, tensors[at(op.inputs[3])]);
   if (!begin || !end || !step || axis >= begin->size() || axis >= end->size() || axis >= step->size()) return false;
   for (const char* mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     if (op.attributes.get_int(mask) != 0) return false;
@@ -164,12 +163,12 @@ bool has_plain_bounds(const ir::Model& model, const ir::Operator& op, std::size_
 }  // namespace
 
 bool adapts_to_shrinking(const ir::Model& model, const ir::Operator& op, const MovedAxis& moved) {
-  const ir::Shape& from = model.subgraphs[0].tensors[index(moved.input)].shape;
-  const ir::Shape& to = model.subgraphs[0].tensors[index(moved.output)].shape;
+  const ir::Shape& from = model.subgraphs[0].tensors[at(moved.input)].shape;
+  const ir::Shape& to = model.subgraphs[0].tensors[at(moved.output)].shape;
   const bool is_whole = is_run(moved.from) && from[moved.input_axis] == to[moved.output_axis];
-  if (op.type == "CONCATENATION") return true;
-  if (op.type == "SPLIT" || op.type == "SPLIT_V" || op.type == "SLICE") return is_run(moved.from);
-  if (op.type == "STRIDED_SLICE") {
+  if (op.type == Op::CONCATENATION) return true;
+  if (op.type == Op::SPLIT || op.type == Op::SPLIT_V || op.type == Op::SLICE) return is_run(moved.from);
+  if (op.type == Op::STRIDED_SLICE) {
     return is_run(moved.from) && has_plain_bounds(model, op, static_cast<std::size_t>(moved.input_axis));
   }
   return is_whole;

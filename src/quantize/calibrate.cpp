@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op.h"
 #include "quantize/integer_lstm.h"
 #include "quantize/masks.h"
 #include "quantize/op_rules.h"
@@ -64,8 +65,9 @@ std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
     if (is_layer && static_cast<int>(op.inputs.size()) > rule->input) {
       observe(op.inputs[static_cast<std::size_t>(rule->input)]);
     }
-    static constexpr std::string_view kInStreams[] = {"ADD", "SUB", "MUL", "RELU", "LEAKY_RELU", "MEAN", "GATHER"};
-    if (!is_layer && std::find(std::begin(kInStreams), std::end(kInStreams), op.type) == std::end(kInStreams)) continue;
+    const bool may_be_in_stream =
+        is_one_of(op.type, {Op::ADD, Op::SUB, Op::MUL, Op::RELU, Op::LEAKY_RELU, Op::MEAN, Op::GATHER});
+    if (!is_layer && !may_be_in_stream) continue;
     std::for_each(op.outputs.begin(), op.outputs.end(), observe);
   }
   return result;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op.h"
 #include "quantize/fold_quantization.h"
 #include "quantize/graph_constants.h"
 #include "quantize/scale_groups.h"
@@ -66,7 +67,7 @@ class Spreader {
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       const ir::Operator& op = graph_.operators[i];
       const bool cuts =
-          op.type == "RELU" || op.type == "RELU6" || op.type == "RELU_N1_TO_1" || op.type == "RELU_0_TO_1";
+          op.type == Op::RELU || op.type == Op::RELU6 || op.type == Op::RELU_N1_TO_1 || op.type == Op::RELU_0_TO_1;
       if (cuts && index_.has_one_use(op.inputs[0]) && scale(op.outputs[0])) {
         changed = give(op.inputs[0], *scale(op.outputs[0])) || changed;
       }
@@ -99,7 +100,7 @@ class Spreader {
     if (decision.rule->kind == RuleKind::kUnit) {
       // What the model carries says what the result may be; TFLite's kernel knows only its own range.
       const std::optional<Affine>& given = scale(op.outputs[0]);
-      const bool is_unbounded = op.type == "LOG_SOFTMAX" && !given;
+      const bool is_unbounded = op.type == Op::LOG_SOFTMAX && !given;
       if (is_unbounded || (given && ends_above(decision.rule->unit8, lowest(*given)))) {
         return stay("its results may be less than its 8-bit kernel gives");
       }

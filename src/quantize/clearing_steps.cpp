@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,13 +78,13 @@ class Remover {
 
   std::optional<Form> at(const ir::Uses& index, std::size_t number) const {
     const ir::Operator& lstm = graph_.operators[number];
-    if (lstm.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || !lstm.attributes.get_bool("time_major")) return {};
+    if (lstm.type != Op::UNIDIRECTIONAL_SEQUENCE_LSTM || !lstm.attributes.get_bool("time_major")) return {};
     if (!lstm_problem(model_, lstm).empty() || (lstm.inputs.size() > 9 && lstm.inputs[kLstmPeepholes] >= 0)) return {};
     const ir::Operator* concat = producer(index, lstm.inputs[kLstmInput]);
-    if (concat == nullptr || concat->type != "CONCATENATION" || concat->inputs.size() != 2) return {};
+    if (concat == nullptr || concat->type != Op::CONCATENATION || concat->inputs.size() != 2) return {};
     if (concat->attributes.get_int("axis") != 0 || !is_float_constant(model_, tensor(concat->inputs[0]))) return {};
     const ir::Operator* pad = producer(index, concat->inputs[1]);
-    if (pad == nullptr || pad->type != "PAD") return {};
+    if (pad == nullptr || pad->type != Op::PAD) return {};
     if (int_values<std::int32_t>(model_, tensor(pad->inputs[1])) != std::vector<std::int32_t>{0, 0, 0, 0, 0, 1}) {
       return {};
     }
@@ -163,10 +162,10 @@ class Restorer {
     graph_.operators.clear();
     for (ir::Operator& op : before) {
       const auto found = op.outputs.empty() ? lstms.end() : lstms.find(op.outputs[0]);
-      const bool is_padding = op.type == "PAD" && lstms.contains(op.inputs[0]);
+      const bool is_padding = op.type == Op::PAD && lstms.contains(op.inputs[0]);
       if (found != lstms.end()) {
         const auto padding = std::find_if(before.begin(), before.end(), [&](const ir::Operator& other) {
-          return other.type == "PAD" && other.inputs[0] == op.outputs[0];
+          return other.type == Op::PAD && other.inputs[0] == op.outputs[0];
         });
         const std::int32_t steps = op.outputs[0];
         if (padding != before.end()) {
@@ -329,7 +328,7 @@ class Restorer {
         make.add_constant(name + "/identity", ir::Shape{wide, 1, 1, width}, DataType::kInt8, identity, one);
     const std::int32_t bias = make.add_constant(name + "/features", ir::Shape{wide}, DataType::kInt32, values, product);
     make.reshape(x, grid, name + "/grid_shape");
-    ir::Operator& layer = make.op("CONV_2D", "Conv2DOptions", {grid, filter, bias}, wider);
+    ir::Operator& layer = make.op(Op::CONV_2D, "Conv2DOptions", {grid, filter, bias}, wider);
     layer.version = 3;
     graph::Appender::set_pointwise(layer);
     layer.attributes.set("fused_activation_function", ir::EnumName{"NONE"});

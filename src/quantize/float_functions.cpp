@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/at.h"
 #include "ir/uses.h"
 #include "ops/registry.h"
 #include "ops/table_functions.h"
@@ -15,8 +16,6 @@ namespace {
 
 constexpr std::size_t kMostOps = 24;  // of one function
 constexpr int kMostSteps = 12;        // from an operator back to the tensor that it is a function of
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 class Functions {
  public:

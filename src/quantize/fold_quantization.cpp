@@ -10,6 +10,7 @@
 
 #include "ir/compact.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "ir/verify.h"
 #include "numeric/half.h"
 #include "quantize/graph_constants.h"
@@ -161,7 +162,7 @@ class Folder {
   // Integer weights that float operators read as they are.
   void hybrid_weights() {
     for (ir::Operator& op : graph().operators) {
-      if (op.outputs.empty() || op.type == "DEQUANTIZE" || op.type == "QUANTIZE") continue;
+      if (op.outputs.empty() || op.type == Op::DEQUANTIZE || op.type == Op::QUANTIZE) continue;
       if (op.inputs.empty() || op.inputs[0] < 0 || tensor(op.outputs[0]).type != DataType::kFloat32) continue;
       const OpRule* rule = rule_of(op.type);
       if (rule == nullptr || rule->kind != RuleKind::kWeighted) continue;
@@ -212,15 +213,15 @@ class Folder {
 
   // True: the operator is not needed any more.
   bool fold(ir::Operator& op, const ir::Uses& index) {
-    const bool converts = op.type == "DEQUANTIZE" || op.type == "QUANTIZE";
+    const bool converts = op.type == Op::DEQUANTIZE || op.type == Op::QUANTIZE;
     if (converts && tensor(op.inputs[0]).type == tensor(op.outputs[0]).type &&
         tensor(op.inputs[0]).type == DataType::kFloat32) {
       replaced_[op.outputs[0]] = op.inputs[0];
       return true;
     }
-    if (op.type == "DEQUANTIZE") return fold_dequantize(op, index);
-    if (op.type == "QUANTIZE") return fold_quantize(op, index);
-    if (op.type == "FAKE_QUANT") return fold_fake_quant(op);
+    if (op.type == Op::DEQUANTIZE) return fold_dequantize(op, index);
+    if (op.type == Op::QUANTIZE) return fold_quantize(op, index);
+    if (op.type == Op::FAKE_QUANT) return fold_fake_quant(op);
     return false;
   }
 
@@ -251,8 +252,8 @@ class Folder {
     const auto readers = index.consumers(t);
     return std::all_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
       const ir::Operator& op = graph().operators[static_cast<std::size_t>(reader)];
-      return op.type == "DEQUANTIZE" || (op.type == "QUANTIZE" && is_change_of_type(t, op.outputs[0]) &&
-                                         is_only_dequantized(op.outputs[0], index));
+      return op.type == Op::DEQUANTIZE || (op.type == Op::QUANTIZE && is_change_of_type(t, op.outputs[0]) &&
+                                           is_only_dequantized(op.outputs[0], index));
     });
   }
   // uint8 to int8 or back: the same values.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op.h"
 #include "ir/uses.h"
 #include "quantize/graph_constants.h"
 
@@ -56,7 +57,7 @@ bool is_subtracted(const ir::Subgraph& graph, const ir::Uses& uses, const ir::Op
   const auto readers = uses.consumers(mean.outputs[0]);
   return std::any_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
     const ir::Operator& op = graph.operators[static_cast<std::size_t>(reader)];
-    return (op.type == "SUB" || op.type == "SQUARED_DIFFERENCE") && op.inputs[0] == mean.inputs[0];
+    return (op.type == Op::SUB || op.type == Op::SQUARED_DIFFERENCE) && op.inputs[0] == mean.inputs[0];
   });
 }
 
@@ -70,11 +71,11 @@ void leave_headroom(const ir::Model& model, const Calibration& calibration, std:
     const TensorStatistics& seen = calibration.tensors[result];
     if (!seen.seen()) continue;
     Range& range = ranges[result];
-    if (op.type == "RSQRT") {
+    if (op.type == Op::RSQRT) {
       range = for_factors(range, seen, ranges[static_cast<std::size_t>(op.inputs[0])]);
-    } else if (op.type == "MEAN" && is_subtracted(graph, uses, op)) {
+    } else if (op.type == Op::MEAN && is_subtracted(graph, uses, op)) {
       range = for_means(range, ranges[static_cast<std::size_t>(op.inputs[0])]);
-    } else if (op.type == "DIV") {
+    } else if (op.type == Op::DIV) {
       const ir::Tensor& numerator = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
       if (!is_float_constant(model, numerator) || numerator.shape.elements() != 1) continue;
       range = for_quotients(range, float_values(model, numerator)[0], ranges[static_cast<std::size_t>(op.inputs[1])]);

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string_view>
 
+#include "ops/registry.h"
 #include "quantize/graph_constants.h"
 
 namespace reef::quantize {
@@ -17,19 +17,11 @@ constexpr float kFarBelow = 1000;  // under a row's largest; or a row's largest 
 constexpr float kSmallestMaskConstant = 1e4f, kMaskRatio = 1000;
 constexpr float kMuchWider = 64;  // an operand's range over what its sum can hold
 
-template <std::size_t N>
-bool is_one_of(const std::string_view (&list)[N], std::string_view type) {
-  return std::find(std::begin(list), std::end(list), type) != std::end(list);
-}
-
 // The result's elements are elements of input 0.
-constexpr std::string_view kMoves[] = {"RESHAPE", "TRANSPOSE",     "SQUEEZE", "EXPAND_DIMS",  "BROADCAST_TO", "TILE",
-                                       "SLICE",   "STRIDED_SLICE", "GATHER",  "MAX_POOL_2D",  "REVERSE_V2",   "SPLIT_V",
-                                       "UNPACK",  "PAD",           "PACK",    "CONCATENATION"};
-// Elements far below the others make no difference to the result.
-constexpr std::string_view kTakesLargest[] = {"MAX_POOL_2D", "REDUCE_MAX", "ARG_MAX", "TOPK_V2"};
-// A constant is copied into the result.
-constexpr std::string_view kInserts[] = {"PADV2", "SELECT", "SELECT_V2", "MAXIMUM", "MINIMUM", "CONCATENATION", "PACK"};
+bool moves_input_0(const ir::Operator& op) {
+  if (is_one_of(op.type, {Op::GATHER, Op::MAX_POOL_2D})) return true;
+  return ops::form_of(op) == ops::Form::kMove && !is_one_of(op.type, {Op::SPLIT, Op::PADV2});
+}
 
 float reach(const Range& range) { return std::max(-range.min, range.max); }
 float span_of(const Range& range) { return range.max - range.min; }
@@ -69,12 +61,12 @@ class Unmasking {
   bool only_largest_counts(std::int32_t t) const {
     const auto readers = index_.consumers(t);
     return !index_.is_output(t) && !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](std::int32_t i) {
-      return is_one_of(kTakesLargest, graph_.operators[static_cast<std::size_t>(i)].type);
+      return ops::has_trait(graph_.operators[static_cast<std::size_t>(i)], ops::Trait::kTakesLargest);
     });
   }
 
   void take_out_constants(const ir::Operator& op) {
-    const bool inserts = is_one_of(kInserts, op.type), moves = is_one_of(kMoves, op.type);
+    const bool inserts = ops::has_trait(op, ops::Trait::kCopiesOperands), moves = moves_input_0(op);
     if ((!inserts && !moves) || op.outputs.empty() || !is_value(op.outputs[0])) return;
     Range values;  // of what is no mask
     bool has_values = false, has_masks = false;
@@ -86,7 +78,7 @@ class Unmasking {
     }
     if (!has_values) return;
     const Range computed = values;
-    const bool ignores_low = only_largest_counts(op.outputs[0]) && op.type == "PADV2";
+    const bool ignores_low = only_largest_counts(op.outputs[0]) && op.type == Op::PADV2;
     for (const std::int32_t t : op.inputs) {
       if (!inserts || !is_constant(t)) continue;
       for (const float v : float_values(model_, graph_.tensors[static_cast<std::size_t>(t)])) {
@@ -115,13 +107,13 @@ class Unmasking {
       const ir::Operator& op = graph_.operators[static_cast<std::size_t>(i)];
       std::optional<Range> one;
       if (decisions_[static_cast<std::size_t>(i)].treatment != Treatment::kInteger) return std::nullopt;
-      const bool is_sum = (op.type == "ADD" || op.type == "SUB") && op.inputs.size() == 2;
+      const bool is_sum = (op.type == Op::ADD || op.type == Op::SUB) && op.inputs.size() == 2;
       if (is_sum && op.inputs[0] != op.inputs[1] && is_value(op.outputs[0])) {
         const std::size_t position = op.inputs[0] == t ? 0 : 1;
         const std::int32_t other = op.inputs[1 - position];
         if (is_constant(other)) return std::nullopt;
         one = useful_range(op, position, range(t), range(other), range(op.outputs[0]), 0);
-      } else if (is_one_of(kMoves, op.type) && op.inputs[0] == t && op.outputs.size() == 1) {
+      } else if (moves_input_0(op) && op.inputs[0] == t && op.outputs.size() == 1) {
         one = need(op.outputs[0], depth - 1);
       }
       if (!one) return std::nullopt;
@@ -159,8 +151,8 @@ std::vector<std::int64_t> softmax_rows(const ir::Model& model) {
     const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(t)].shape;
     if (index.consumers(t).size() != 1 || index.is_output(t) || shape.rank() < 1) continue;
     const std::int64_t behind = rows[static_cast<std::size_t>(op.outputs[0])];
-    const bool passes_on = op.type == "RESHAPE" && behind > 0 && shape.last() == behind;
-    if (op.type == "SOFTMAX" || passes_on) rows[static_cast<std::size_t>(t)] = shape.last();
+    const bool passes_on = op.type == Op::RESHAPE && behind > 0 && shape.last() == behind;
+    if (op.type == Op::SOFTMAX || passes_on) rows[static_cast<std::size_t>(t)] = shape.last();
   }
   return rows;
 }
@@ -199,12 +191,12 @@ std::vector<Range> without_masks(const ir::Model& model, const std::vector<Decis
 
 Range useful_range(const ir::Operator& op, std::size_t position, const Range& constant, const Range& other,
                    const Range& result, double step) {
-  if (op.type == "ADD") return both(constant, with_zero(result.min - other.max, result.max - other.min));
-  if (op.type == "SUB" && position == 1) {
+  if (op.type == Op::ADD) return both(constant, with_zero(result.min - other.max, result.max - other.min));
+  if (op.type == Op::SUB && position == 1) {
     return both(constant, with_zero(other.min - result.max, other.max - result.min));
   }
-  if (op.type == "SUB") return both(constant, with_zero(result.min + other.min, result.max + other.max));
-  if (op.type == "MUL" && step > 0) {
+  if (op.type == Op::SUB) return both(constant, with_zero(result.min + other.min, result.max + other.max));
+  if (op.type == Op::MUL && step > 0) {
     const double most = static_cast<double>(reach(result)) / step;
     if (!(most > 0)) return constant;
     const auto limit = static_cast<float>(std::min<double>(most, kMask));

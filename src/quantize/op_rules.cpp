@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/op.h"
 #include "quantize/float_functions.h"
 #include "quantize/graph_constants.h"
 #include "quantize/integer_lstm.h"
@@ -77,11 +78,11 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   // Results of SHAPE, CAST and the like: only operators all of whose results are float or plain numbers made of float.
   if (rule->kind == RuleKind::kWeighted) {
     if (std::string problem = weights_problem(model, op, *rule); !problem.empty()) return stays_float(problem);
-    if (op.type == "FULLY_CONNECTED" && op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") {
+    if (op.type == Op::FULLY_CONNECTED && op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") {
       return stays_float("its weights are shuffled");
     }
   }
-  if (op.type == "SOFTMAX" && !is_16 && !options.full_integer) {
+  if (op.type == Op::SOFTMAX && !is_16 && !options.full_integer) {
     // TFLite sums exponentials, of which the largest is 1, in a number of 12 bits before the point.
     constexpr std::int32_t kLongestRow = 4095;
     const ir::Tensor* result = operand(graph, op.outputs, 0);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -26,7 +25,7 @@ class Taker {
   std::optional<Partition> joint(std::int32_t t, int depth = kDeepest) const {
     const ir::Operator* op = producer(t);
     if (op == nullptr || depth == 0) return std::nullopt;
-    if (op->type == "CONCATENATION") return joined(*op);
+    if (op->type == Op::CONCATENATION) return joined(*op);
     const std::int32_t x = operand(*op);
     // Somebody else who reads the whole keeps it alive: then it would be computed twice.
     if (x < 0 || !index_.has_one_use(x)) return std::nullopt;
@@ -41,7 +40,7 @@ class Taker {
   std::optional<Partition> crossed_joint(std::int32_t t, int depth = kDeepest) const {
     const ir::Operator* op = producer(t);
     if (op == nullptr || depth == 0) return std::nullopt;
-    if (op->type != "CONCATENATION") {
+    if (op->type != Op::CONCATENATION) {
       const std::int32_t x = operand(*op);
       if (x < 0 || !index_.has_one_use(x)) return std::nullopt;
       const std::optional<Partition> before = crossed_joint(x, depth - 1);
@@ -71,7 +70,8 @@ class Taker {
   std::int32_t operand(const ir::Operator& op) const {
     if (op.outputs.size() != 1 || op.inputs.empty() || op.inputs[0] < 0) return -1;
     if (tensor(op.outputs[0]).type != ir::DataType::kFloat32) return -1;
-    if (op.type == "TRANSPOSE" || op.type == "RESHAPE" || ops::form_of(op) == ops::Form::kUnary) return op.inputs[0];
+    if (op.type == Op::TRANSPOSE || op.type == Op::RESHAPE || ops::form_of(op) == ops::Form::kUnary)
+      return op.inputs[0];
     if (ops::form_of(op) != ops::Form::kBinary || op.inputs.size() != 2 || op.inputs[1] < 0) return -1;
     const std::size_t constant = is_constant(op.inputs[0]) ? 0 : 1;
     const std::int32_t x = op.inputs[1 - constant];
@@ -84,12 +84,12 @@ class Taker {
   // Where an axis of the operand is found in the result; -1: its elements do not stay together.
   int axis_behind(const ir::Operator& op, int axis) const {
     const ir::Shape &from = tensor(operand(op)).shape, &to = tensor(op.outputs[0]).shape;
-    if (op.type == "TRANSPOSE") {
+    if (op.type == Op::TRANSPOSE) {
       const auto order = int_values<std::int32_t>(model_, tensor(op.inputs[1]));
       const auto found = std::find(order.begin(), order.end(), axis);
       return found == order.end() ? -1 : static_cast<int>(found - order.begin());
     }
-    if (op.type != "RESHAPE") return axis;
+    if (op.type != Op::RESHAPE) return axis;
     for (int i = 0; i < to.rank(); ++i) {
       if (to[i] == from[axis] && to.product(0, i) == from.product(0, axis)) return i;
     }
@@ -125,7 +125,7 @@ class Adder {
 
   std::vector<std::int32_t> parts(std::int32_t t, bool is_crossed) {
     const ir::Operator op = *taker_.producer(t);
-    if (op.type != "CONCATENATION") {
+    if (op.type != Op::CONCATENATION) {
       const Partition whole =
           is_crossed ? *taker_.crossed_joint(taker_.operand(op)) : *taker_.joint(taker_.operand(op));
       const std::vector<std::int32_t> before = parts(taker_.operand(op), is_crossed);
@@ -160,14 +160,14 @@ class Adder {
     graph::Appender add(model_);
     const std::string name = fresh_name();
     const std::int32_t result = add.add_tensor(name, shape);
-    if (op.type == "RESHAPE") {
+    if (op.type == Op::RESHAPE) {
       add.reshape(part, result, name + "_shape");
       return result;
     }
     std::vector<std::int32_t> inputs = op.inputs;
     const std::int32_t whole = taker_.operand(op);
     for (std::int32_t& t : inputs)
-      t = t == whole ? part : op.type == "TRANSPOSE" ? t : slice(t, whole, axis, begin, size);
+      t = t == whole ? part : op.type == Op::TRANSPOSE ? t : slice(t, whole, axis, begin, size);
     ir::Operator& made = add.op(op.type, op.options_type, inputs, result);
     made.attributes = op.attributes;
     made.version = op.version;

@@ -8,6 +8,7 @@
 
 #include "execute/cpu/evaluate.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "quantize/calibration_checks.h"
 #include "quantize/clearing_steps.h"
 #include "quantize/fold_quantization.h"
@@ -30,7 +31,7 @@ Status check_model(const ir::Model& model, Mode mode) {
     return t >= 0 && graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
   };
   const bool has_float_ops = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return op.type != "DEQUANTIZE" && op.type != "QUANTIZE" &&
+    return op.type != Op::DEQUANTIZE && op.type != Op::QUANTIZE &&
            std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
   });
   REEF_REQUIRE(has_float_ops || (!is_weights_only(mode) && computes_in_16_bits(model)),

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/registry.h"
 #include "quantize/graph_constants.h"
 
 namespace reef::quantize {
@@ -35,7 +36,7 @@ const ir::Operator* maker_of(const ir::Model& model, const ir::Uses& index, std:
     const std::int32_t producer = index.producer(t);
     if (producer < 0) return nullptr;
     const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(producer)];
-    const bool only_moves = op.type == "RESHAPE" || op.type == "SQUEEZE" || op.type == "EXPAND_DIMS";
+    const bool only_moves = ops::has_same_bytes(op);
     if (!only_moves || op.inputs.empty() || op.inputs[0] < 0) return &op;
     t = op.inputs[0];
   }
@@ -77,7 +78,7 @@ bool is_selected(const ir::Model& model, const ir::Uses& index, std::int32_t out
     open.pop_back();
     if (producer < 0 || !seen.insert(producer).second) continue;
     const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(producer)];
-    if (op.type == "TOPK_V2") return true;
+    if (op.type == Op::TOPK_V2) return true;
     for (const std::int32_t t : op.inputs) {
       if (t >= 0) open.push_back(t);
     }
@@ -181,7 +182,7 @@ std::vector<View> views_of(const ir::Model& model, const Outputs& reference) {
     const ir::Operator* maker = maker_of(model, index, graph.outputs[o]);
     const std::int64_t elements = reference.empty() ? 0 : static_cast<std::int64_t>(reference[0][o].size());
     const std::int64_t last = shape.rank() > 0 ? shape[shape.rank() - 1] : 1;
-    const bool is_probabilities = maker != nullptr && (maker->type == "SOFTMAX" || maker->type == "LOG_SOFTMAX");
+    const bool is_probabilities = maker != nullptr && (maker->type == Op::SOFTMAX || maker->type == Op::LOG_SOFTMAX);
     const bool has_rows = last >= 2 && last <= kMostClasses && elements % last == 0;
     if (has_rows && (is_probabilities || elements == last)) {
       view.read_as = ReadAs::kClasses;

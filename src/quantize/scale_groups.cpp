@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/op.h"
 #include "quantize/graph_constants.h"
 #include "quantize/masks.h"
 #include "quantize/scale_limits.h"
@@ -152,14 +153,14 @@ class Groups {
         if (!is_float(t)) return 0;
         return is_constant(t) ? constant_affine(op, t).scale : affine_of(t).scale;
       };
-      if (op.type == "SOFTMAX" || op.type == "LOG_SOFTMAX") {
-        const double beta = op.type == "SOFTMAX" ? op.attributes.get_float("beta", 1) : 1;
+      if (op.type == Op::SOFTMAX || op.type == Op::LOG_SOFTMAX) {
+        const double beta = op.type == Op::SOFTMAX ? op.attributes.get_float("beta", 1) : 1;
         if (beta > 0 && is_float(op.inputs[0])) widen(op.inputs[0], kSmallestSoftmaxScale / std::min(beta, 1.0));
-      } else if (op.type == "ADD" || op.type == "SUB" || op.type == "SQUARED_DIFFERENCE" || op.type == "MUL") {
+      } else if (op.type == Op::ADD || op.type == Op::SUB || op.type == Op::SQUARED_DIFFERENCE || op.type == Op::MUL) {
         const double a = step_of(op.inputs[0]), b = step_of(op.inputs[1]);
-        widen(op.outputs[0], op.type == "ADD" || op.type == "SUB" ? std::max(a, b) * kFinestSum
-                             : op.type == "MUL"                   ? a * b * kFinestProduct
-                                                                  : std::max(a, b) * std::max(a, b) * kFinestSum);
+        widen(op.outputs[0], op.type == Op::ADD || op.type == Op::SUB ? std::max(a, b) * kFinestSum
+                             : op.type == Op::MUL                     ? a * b * kFinestProduct
+                                                                      : std::max(a, b) * std::max(a, b) * kFinestSum);
       }
     }
   }
@@ -180,7 +181,7 @@ class Groups {
   Affine constant_affine(const ir::Operator& op, std::int32_t t) {
     Range range = constant_range(t);
     if (op.inputs.size() == 2 && is_float(op.outputs[0])) range = useful_constant(op, t, range);
-    if (op.type != "BATCH_MATMUL") return affine_for(at_least(range, kSmallestActivationScale), mode_);
+    if (op.type != Op::BATCH_MATMUL) return affine_for(at_least(range, kSmallestActivationScale), mode_);
     const float m = std::max(-range.min, range.max);
     return {m > 0 ? m / 127 : 1.0f, 0};
   }
@@ -248,14 +249,15 @@ std::vector<Range> with_constants(const ir::Model& model, const std::vector<Deci
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const ir::Operator& op = graph.operators[i];
     const bool copies = decisions[i].treatment == Treatment::kInteger &&
-                        decisions[i].rule->kind == RuleKind::kSameScale && op.type != "MAXIMUM" && op.type != "MINIMUM";
+                        decisions[i].rule->kind == RuleKind::kSameScale && op.type != Op::MAXIMUM &&
+                        op.type != Op::MINIMUM;
     if (!copies || op.outputs.empty()) continue;
     for (const std::int32_t t : op.inputs) {
       if (t < 0 || !is_float_constant(model, graph.tensors[static_cast<std::size_t>(t)])) continue;
       Range& range = ranges[static_cast<std::size_t>(op.outputs[0])];
       // The result was observed; what it never held need not fit. But a table that values are looked up in is known:
       // the samples need not have met all of it, and an entry that is cut off is wrong every time.
-      if (op.type != "CONCATENATION" && op.type != "PACK" && op.type != "GATHER") continue;
+      if (op.type != Op::CONCATENATION && op.type != Op::PACK && op.type != Op::GATHER) continue;
       for (const float v : float_values(model, graph.tensors[static_cast<std::size_t>(t)])) {
         if (!is_masked(v)) range = hull(range, {std::min(v, 0.0f), std::max(v, 0.0f)});
       }

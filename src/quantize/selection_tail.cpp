@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
+#include "base/at.h"
 #include "graph/appender.h"
 #include "ir/compact.h"
 #include "ir/uses.h"
@@ -15,24 +15,22 @@
 namespace reef::quantize {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 // Also peaks of a heat map: where it equals its own maximum of the neighbourhood.
 bool chooses(const ir::Subgraph& graph, const ir::Uses& uses, const ir::Operator& op) {
   const auto is_computed_float = [&](std::int32_t t) {
     return t >= 0 && uses.producer(t) >= 0 && graph.tensors[at(t)].type == ir::DataType::kFloat32;
   };
-  if (op.type == "EQUAL" || op.type == "NOT_EQUAL") {
+  if (op.type == Op::EQUAL || op.type == Op::NOT_EQUAL) {
     return std::all_of(op.inputs.begin(), op.inputs.end(), is_computed_float);
   }
-  return op.type == "TOPK_V2" || op.type.starts_with("NON_MAX_SUPPRESSION") ||
-         op.type == "TFLite_Detection_PostProcess";
+  return op.type == Op::TOPK_V2 || op.type.starts_with("NON_MAX_SUPPRESSION") ||
+         op.type == Op::TFLite_Detection_PostProcess;
 }
 
 bool is_layer(const ir::Operator& op) {
   const OpRule* rule = rule_of(op.type);
   const bool has_weights = rule != nullptr && (rule->kind == RuleKind::kWeighted || rule->kind == RuleKind::kRecurrent);
-  return has_weights || op.type == "BATCH_MATMUL";
+  return has_weights || op.type == Op::BATCH_MATMUL;
 }
 
 // By operator: a layer comes behind it, or it is one.
@@ -127,7 +125,7 @@ class Joiner {
     if (tensor.type == from_.tensors[at(t)].type) return there;
     const int version = tensor.type == ir::DataType::kInt16 ? 3 : tensor.type == ir::DataType::kInt8 ? 2 : 1;
     const std::int32_t made = new_ops_.add_tensor(tensor.name + "_float", tensor.shape);
-    new_ops_.op("DEQUANTIZE", "DequantizeOptions", {there}, made).version = version;
+    new_ops_.op(Op::DEQUANTIZE, "DequantizeOptions", {there}, made).version = version;
     return made;
   }
 

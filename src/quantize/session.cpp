@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/op.h"
 #include "quantize/graph_constants.h"
 #include "quantize/headroom.h"
 #include "quantize/scale_limits.h"
@@ -27,7 +28,7 @@ std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
   for (const std::int32_t t : graph.outputs) {
     const std::int32_t producer = index.producer(t);
     const ir::Operator* op = producer < 0 ? nullptr : &graph.operators[static_cast<std::size_t>(producer)];
-    const bool is_scores = op != nullptr && (op->type == "SOFTMAX" || op->type == "LOG_SOFTMAX") &&
+    const bool is_scores = op != nullptr && (op->type == Op::SOFTMAX || op->type == Op::LOG_SOFTMAX) &&
                            op->inputs[0] >= 0 && index.producer(op->inputs[0]) >= 0;
     result.push_back(is_scores ? op->inputs[0] : -1);
   }
@@ -48,7 +49,7 @@ std::string problem_of_values(const ir::Operator& op, const OpRule& rule, const 
                          lowest(rule.unit8));
     }
   }
-  if (op.type == "DIV") {
+  if (op.type == Op::DIV) {
     const TensorStatistics& divisor = calibration.tensors[static_cast<std::size_t>(op.inputs[1])];
     if (divisor.seen() && divisor.min < 0 && divisor.max > 0) {
       return "its divisor has both signs, so that small ones of either would round to 0";

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -145,7 +144,7 @@ class Writer {
   void convert(std::int32_t from, std::int32_t to, DataType from_type, DataType to_type) {
     const bool to_float = to_type == DataType::kFloat32;
     ir::Operator op;
-    op.type = to_float ? "DEQUANTIZE" : "QUANTIZE";
+    op.type = name_of(to_float ? Op::DEQUANTIZE : Op::QUANTIZE);
     op.builtin_code = tflite::builtin_code(op.type);
     op.version = !to_float                       ? (to_type == DataType::kInt16 ? 2 : 1)
                  : from_type == DataType::kInt8  ? 2
@@ -191,7 +190,7 @@ class Writer {
         op.inputs[i] = in_form(t, edge != scales_.edges.end() ? Form{integer_, edge->second} : integer_form(t));
       }
     }
-    if (op.type == "DIV") keep_from_zero(op, from_.operators[static_cast<std::size_t>(number)].inputs[1]);
+    if (op.type == Op::DIV) keep_from_zero(op, from_.operators[static_cast<std::size_t>(number)].inputs[1]);
     if (rule.kind == RuleKind::kWeighted) make_weights(number, rule, op);
     if (rule.kind == RuleKind::kRecurrent) {
       const Range& cells = plan_.ranges[static_cast<std::size_t>(op.inputs[kLstmCellState])];
@@ -199,7 +198,7 @@ class Writer {
     }
     const int version = options_.mode == Mode::kInt16x8 ? rule.version16 : rule.version8;
     op.version = std::max({op.version, version, special_version(op)});
-    if (options_.mode == Mode::kInt16x8 && (op.type == "ADD" || op.type == "SUB")) {
+    if (options_.mode == Mode::kInt16x8 && (op.type == Op::ADD || op.type == Op::SUB)) {
       op.attributes.set("pot_scale_int16", false);
     }
     return ok_status();
@@ -230,7 +229,7 @@ class Writer {
     const auto step = static_cast<std::int8_t>(affine.zero_point + (is_negative ? -1 : 1));
     set_constant(result_.model, tensors().back(), std::vector<std::int8_t>{step});
     ir::Operator guard;
-    guard.type = is_negative ? "MINIMUM" : "MAXIMUM";
+    guard.type = name_of(is_negative ? Op::MINIMUM : Op::MAXIMUM);
     guard.builtin_code = tflite::builtin_code(guard.type);
     guard.version = rule_of(guard.type)->version8;
     guard.options_type = "MaximumMinimumOptions";
@@ -243,25 +242,25 @@ class Writer {
 
   // With 16-bit activations, the constant matrix of a product is int8, as weights are.
   DataType constant_type(const ir::Operator& op, int position) const {
-    return op.type == "BATCH_MATMUL" && position == 1 ? DataType::kInt8 : integer_;
+    return op.type == Op::BATCH_MATMUL && position == 1 ? DataType::kInt8 : integer_;
   }
 
   // Versions that depend on more than the type.
   int special_version(const ir::Operator& op) {
-    if (op.type == "MUL") {
+    if (op.type == Op::MUL) {
       const auto scale = [&](std::int32_t t) {
         const auto& s = tensors()[static_cast<std::size_t>(t)].quantization.scale;
         return s.empty() ? 0.0f : s[0];
       };
       return scale(op.inputs[0]) * scale(op.inputs[1]) >= scale(op.outputs[0]) ? 3 : 1;
     }
-    if (op.type == "FULLY_CONNECTED") {
+    if (op.type == Op::FULLY_CONNECTED) {
       const auto weights = static_cast<std::size_t>(op.inputs[1]);
       if (tensors()[weights].quantization.is_per_axis()) return 12;
       if (op.inputs.size() < 3 || op.inputs[2] < 0) return 6;
       return op.attributes.get_bool("keep_num_dims") ? 5 : 1;
     }
-    if (op.type == "TRANSPOSE_CONV" && op.inputs.size() > 3 && op.inputs[3] >= 0) return 3;
+    if (op.type == Op::TRANSPOSE_CONV && op.inputs.size() > 3 && op.inputs[3] >= 0) return 3;
     return 1;
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/op.h"
 #include "quantize/scale_limits.h"
 
 namespace reef::quantize {
@@ -110,7 +111,7 @@ std::vector<float> bias_scales(double input_scale, std::span<const float> weight
 }
 
 bool is_per_channel(const ir::Operator& op, const QuantizeOptions& options) {
-  return op.type != "FULLY_CONNECTED" || options.per_channel_fully_connected;
+  return op.type != Op::FULLY_CONNECTED || options.per_channel_fully_connected;
 }
 
 }  // namespace reef::quantize

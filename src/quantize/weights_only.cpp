@@ -5,7 +5,6 @@
 #include "quantize/weights_only.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -28,19 +27,19 @@ constexpr std::int64_t kSmall = 1024;  // elements; smaller constants are not wo
 
 // Operators with hybrid kernels: where their weights stand, and the version that knows them.
 struct Hybrid {
-  std::string_view type;
+  Op type;
   int first, last;   // inputs that are weights
   int channel_axis;  // -1: one scale
   int version;
 };
 constexpr Hybrid kHybrids[] = {
-    {"CONV_2D", 1, 1, 0, 5},
-    {"DEPTHWISE_CONV_2D", 1, 1, 3, 6},
-    {"FULLY_CONNECTED", 1, 1, -1, 9},
-    {"UNIDIRECTIONAL_SEQUENCE_LSTM", 1, 8, -1, 3},
-    {"BIDIRECTIONAL_SEQUENCE_LSTM", 1, 8, -1, 3},
-    {"UNIDIRECTIONAL_SEQUENCE_RNN", 1, 2, -1, 3},
-    {"BATCH_MATMUL", 1, 1, -1, 4},
+    {Op::CONV_2D, 1, 1, 0, 5},
+    {Op::DEPTHWISE_CONV_2D, 1, 1, 3, 6},
+    {Op::FULLY_CONNECTED, 1, 1, -1, 9},
+    {Op::UNIDIRECTIONAL_SEQUENCE_LSTM, 1, 8, -1, 3},
+    {Op::BIDIRECTIONAL_SEQUENCE_LSTM, 1, 8, -1, 3},
+    {Op::UNIDIRECTIONAL_SEQUENCE_RNN, 1, 2, -1, 3},
+    {Op::BATCH_MATMUL, 1, 1, -1, 4},
 };
 
 bool is_large(const ir::Model& model, const ir::Tensor& tensor) {
@@ -65,7 +64,8 @@ class Shrinker {
       for_weights(*found, op, [&](std::int32_t& t) { t = as_int8(t, found->channel_axis); });
       op.version = std::max(op.version, found->version);
       // Inputs are quantized with a zero point, which is finer than without.
-      if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") op.attributes.set("asymmetric_quantize_inputs", true);
+      if (op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D)
+        op.attributes.set("asymmetric_quantize_inputs", true);
       ++result_.integer_ops;
     }
   }
@@ -130,7 +130,7 @@ class Shrinker {
     graph().tensors.push_back(std::move(half));
     graph().tensors.push_back(std::move(full));
     ir::Operator op;
-    op.type = "DEQUANTIZE";
+    op.type = name_of(Op::DEQUANTIZE);
     op.builtin_code = tflite::builtin_code(op.type);
     op.version = 3;
     op.options_type = "DequantizeOptions";

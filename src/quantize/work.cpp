@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/op.h"
 #include "quantize/integer_lstm.h"
 #include "quantize/op_rules.h"
 
@@ -37,7 +38,7 @@ double work_of(const ir::Model& model, const ir::Operator& op) {
       const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(op.inputs[i])].shape;
       if (shape.rank() == 2) products += shape[1];
     }
-  } else if (op.type == "BATCH_MATMUL" && op.inputs[0] >= 0) {
+  } else if (op.type == Op::BATCH_MATMUL && op.inputs[0] >= 0) {
     const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape;
     if (shape.rank() >= 2) products += std::max(1, shape.last(op.attributes.get_bool("adj_x") ? 1 : 0));
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/at.h"
 #include "base/printable.h"
 #include "ir/describe.h"
 #include "report/check_report.h"
@@ -30,8 +31,6 @@ namespace reef::report {
 namespace {
 
 using partition::Place;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMaxTensorsShown = 30;
 

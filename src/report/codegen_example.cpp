@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "emit/package.h"
+#include "ir/op.h"
 #include "ir/verify.h"
 #include "isa/disassembler.h"
 #include "isa/program.h"
@@ -53,7 +54,7 @@ ir::Model example_model() {
   const std::int32_t b = add_tensor(model, "bias", DataType::kInt32, {kOutputs}, 0.0005f, 0, bias);
   const std::int32_t y = add_tensor(model, "output", DataType::kInt8, {1, kSize, kSize, kOutputs}, 0.2f, -128, {});
   ir::Operator op;
-  op.type = "CONV_2D";
+  op.type = name_of(Op::CONV_2D);
   op.builtin_code = 3;
   op.version = 3;
   op.inputs = {x, w, b};

@@ -48,7 +48,8 @@ constexpr std::array<Range, 8> kRanges = {
 constexpr std::array<Range, 8> kPositive = {{{0, 0.5}, {0, 1}, {0, 3}, {0, 6}, {0, 10}, {0, 20}, {0, 50}, {0, 200}}};
 
 struct Row {
-  std::string_view name, op;  // op empty: TFLite has none
+  std::string_view name;
+  OpName op;  // empty: TFLite has none
   std::function<double(double)> function;
   bool is_positive = false;
   const char* flag = nullptr;  // an attribute that is true
@@ -90,8 +91,8 @@ ir::Operator operator_of(const Row& row) {
   ir::Operator op;
   op.type = row.op;
   if (row.flag != nullptr) op.attributes.set(row.flag, true);
-  if (row.op == "LEAKY_RELU") op.attributes.set("alpha", 0.1);
-  if (row.op == "MUL") op.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  if (row.op == Op::LEAKY_RELU) op.attributes.set("alpha", 0.1);
+  if (row.op == Op::MUL) op.attributes.set("fused_activation_function", ir::EnumName{"NONE"});
   return op;
 }
 
@@ -105,10 +106,10 @@ std::optional<Values> tflite_values(const Row& row, const ops::ChipAffine& in, c
   ir::Operator op = operator_of(row);
   op.inputs = {x};
   op.outputs = {y};
-  if (row.op == "MUL") {
+  if (row.op == Op::MUL) {
     const std::int32_t gate = add_tensor(graph, {1.0f / 256, 0});
     ir::Operator logistic;
-    logistic.type = "LOGISTIC";
+    logistic.type = name_of(Op::LOGISTIC);
     logistic.inputs = {x};
     logistic.outputs = {gate};
     graph.operators.push_back(std::move(logistic));
@@ -138,7 +139,7 @@ std::optional<Values> rounded(Values values, int zero_point) {
 numeric::TableFit fit_of(const Row& row, const ops::ChipAffine& in, const ops::ChipAffine& out) {
   if (!row.op.empty()) {
     ir::Operator marked = operator_of(row);
-    if (row.op == "MUL") {
+    if (row.op == Op::MUL) {
       marked.attributes.set(ops::kSiluOperand, std::int64_t{0});
     } else {
       marked.attributes.set(ops::kByTable, true);
@@ -185,33 +186,33 @@ std::string text_of(const Row& row, const Range& range) {
 
 std::vector<Row> rows() {
   std::vector<Row> all = {
-      {"GELU", "GELU", nullptr},
-      {"GELU by tanh", "GELU", nullptr, false, "approximate"},
-      {"SiLU", "MUL", [](double x) { return x / (1 + std::exp(-x)); }},
-      {"HARD_SWISH", "HARD_SWISH", nullptr},
-      {"ELU", "ELU", nullptr},
-      {"LEAKY_RELU, 0.1", "LEAKY_RELU", nullptr},
-      {"EXP", "EXP", nullptr},
-      {"LOG", "LOG", nullptr, true},
-      {"SQRT", "SQRT", nullptr, true},
-      {"ABS", "ABS", nullptr},
-      {"RELU_0_TO_1", "RELU_0_TO_1", nullptr},
-      {"softplus", "", [](double x) { return std::log1p(std::exp(x)); }},
-      {"Mish", "", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
-      {"log-sigmoid", "", [](double x) { return -std::log1p(std::exp(-x)); }},
-      {"CELU, 0.5", "", [](double x) { return x < 0 ? 0.5 * std::expm1(x / 0.5) : x; }},
-      {"SELU", "", [](double x) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); }},
-      {"quick GELU", "", [](double x) { return x / (1 + std::exp(-1.702 * x)); }},
-      {"tanh-shrink", "", [](double x) { return x - std::tanh(x); }},
-      {"softsign", "", [](double x) { return x / (1 + std::fabs(x)); }},
-      {"erf", "", [](double x) { return std::erf(x); }},
-      {"sin", "", [](double x) { return std::sin(x); }},
-      {"cos", "", [](double x) { return std::cos(x); }},
-      {"exp(-x^2)", "", [](double x) { return std::exp(-x * x); }},
-      {"x^2", "", [](double x) { return x * x; }},
-      {"x^3", "", [](double x) { return x * x * x; }},
-      {"1 / sqrt(x + 0.01)", "", [](double x) { return 1 / std::sqrt(std::max(x, 0.0) + 0.01); }, true},
-      {"log(1 + x)", "", [](double x) { return std::log1p(std::max(x, 0.0)); }, true},
+      {"GELU", Op::GELU, nullptr},
+      {"GELU by tanh", Op::GELU, nullptr, false, "approximate"},
+      {"SiLU", Op::MUL, [](double x) { return x / (1 + std::exp(-x)); }},
+      {"HARD_SWISH", Op::HARD_SWISH, nullptr},
+      {"ELU", Op::ELU, nullptr},
+      {"LEAKY_RELU, 0.1", Op::LEAKY_RELU, nullptr},
+      {"EXP", Op::EXP, nullptr},
+      {"LOG", Op::LOG, nullptr, true},
+      {"SQRT", Op::SQRT, nullptr, true},
+      {"ABS", Op::ABS, nullptr},
+      {"RELU_0_TO_1", Op::RELU_0_TO_1, nullptr},
+      {"softplus", {}, [](double x) { return std::log1p(std::exp(x)); }},
+      {"Mish", {}, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
+      {"log-sigmoid", {}, [](double x) { return -std::log1p(std::exp(-x)); }},
+      {"CELU, 0.5", {}, [](double x) { return x < 0 ? 0.5 * std::expm1(x / 0.5) : x; }},
+      {"SELU", {}, [](double x) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); }},
+      {"quick GELU", {}, [](double x) { return x / (1 + std::exp(-1.702 * x)); }},
+      {"tanh-shrink", {}, [](double x) { return x - std::tanh(x); }},
+      {"softsign", {}, [](double x) { return x / (1 + std::fabs(x)); }},
+      {"erf", {}, [](double x) { return std::erf(x); }},
+      {"sin", {}, [](double x) { return std::sin(x); }},
+      {"cos", {}, [](double x) { return std::cos(x); }},
+      {"exp(-x^2)", {}, [](double x) { return std::exp(-x * x); }},
+      {"x^2", {}, [](double x) { return x * x; }},
+      {"x^3", {}, [](double x) { return x * x * x; }},
+      {"1 / sqrt(x + 0.01)", {}, [](double x) { return 1 / std::sqrt(std::max(x, 0.0) + 0.01); }, true},
+      {"log(1 + x)", {}, [](double x) { return std::log1p(std::max(x, 0.0)); }, true},
   };
   for (Row& row : all) {
     if (!row.function) row.function = ops::unary_function(operator_of(row));

@@ -6,6 +6,7 @@
 
 #include "formats/darwinn/parameters/from_operator.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "retarget/layer_match.h"
 
 namespace reef::retarget {
@@ -48,7 +49,7 @@ class Checker {
 std::int32_t Checker::softmax_input_of(std::int32_t output) const {
   for (const std::int32_t k : network_.chip_ops()) {
     const ir::Operator& op = network_.op(k);
-    const bool is_it = op.type == "SOFTMAX" && state_.used_ops.count(k) == 0 && op.inputs[0] >= 0 &&
+    const bool is_it = op.type == Op::SOFTMAX && state_.used_ops.count(k) == 0 && op.inputs[0] >= 0 &&
                        network_.is_also(op.outputs[0]).count(output) > 0;
     if (is_it) return op.inputs[0];
   }
@@ -137,7 +138,7 @@ void Checker::check_chunks() {
 bool Checker::counts_results(const Choice& choice) const {
   if (choice.op < 0) return false;
   const std::string& type = network_.op(choice.op).type;
-  if (type == "AVERAGE_POOL_2D" || type == "MAX_POOL_2D" || type == "MEAN") return true;
+  if (type == Op::AVERAGE_POOL_2D || type == Op::MAX_POOL_2D || type == Op::MEAN) return true;
   if (choice.chunk < 0) return false;
   const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
   return chunk.parameters != nullptr && chunk.part.empty();
@@ -178,7 +179,7 @@ void Checker::check_results() {
 void Checker::check_operators() {
   for (const std::int32_t k : network_.chip_ops()) {
     const ir::Operator& op = network_.op(k);
-    if (state_.used_ops.count(k) > 0 || network_.is_free(k) || op.type == "SOFTMAX") continue;
+    if (state_.used_ops.count(k) > 0 || network_.is_free(k) || op.type == Op::SOFTMAX) continue;
     if (Network::only_moves(op)) {
       problems_.push_back(fmt::format("{} changes the quantization, but the template has no instruction for that",
                                       network_.describe(k)));

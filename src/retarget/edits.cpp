@@ -2,9 +2,9 @@
 #include "retarget/edits.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "isa/mesh.h"
 #include "isa/scalar.h"
 #include "retarget/roles.h"
@@ -114,7 +114,7 @@ class Editor {
       const ir::Operator& op = network_.op(k);
       const bool is_on_tiles = std::any_of(matching_.choices.begin(), matching_.choices.end(),
                                            [&](const Choice& choice) { return choice.op == k; });
-      if (op.type != "SOFTMAX" || is_on_tiles) continue;
+      if (op.type != Op::SOFTMAX || is_on_tiles) continue;
       auto code = find_scalar_softmax(content_.program);
       if (!code.ok()) return code.status().in(network_.describe(k));
       const auto in = network_.chip(op.inputs[0]), out = network_.chip(op.outputs[0]);

@@ -9,6 +9,7 @@
 #include "formats/darwinn/parameters/from_operator.h"
 #include "formats/darwinn/parameters/layer_geometry.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 
 namespace reef::retarget {
 
@@ -73,9 +74,9 @@ darwinn::LayerShape layer_shape_of(const Network& network, std::int32_t k) {
   const ir::Operator& op = network.op(k);
   const ir::Shape& weights = network.tensor(op.inputs[1]).shape;
   darwinn::LayerShape shape;
-  if (op.type == "FULLY_CONNECTED" && weights.rank() == 2) {
+  if (op.type == Op::FULLY_CONNECTED && weights.rank() == 2) {
     shape = {darwinn::LayerKind::kFullyConnected, 1, 1, weights[1], weights[0]};
-  } else if (weights.rank() == 4 && op.type == "CONV_2D") {
+  } else if (weights.rank() == 4 && op.type == Op::CONV_2D) {
     shape = {darwinn::LayerKind::kConvolution, weights[1], weights[2], weights[3], weights[0]};
   } else if (weights.rank() == 4) {
     const bool one_channel =
@@ -211,7 +212,7 @@ std::optional<Padding> padding_of(const Network& network, std::int32_t k) {
   }
   for (const std::int32_t other : network.chip_ops()) {
     const ir::Operator& pad = network.op(other);
-    if (pad.type != "PAD" || pad.outputs[0] != op.inputs[0]) continue;
+    if (pad.type != Op::PAD || pad.outputs[0] != op.inputs[0]) continue;
     const ir::Tensor& amounts = network.tensor(pad.inputs[1]);
     const Bytes& data = ir::constant_data(network.model(), amounts);
     if (amounts.type != ir::DataType::kInt32 || data.size() != 32) return std::nullopt;

@@ -42,7 +42,7 @@ std::optional<numeric::ChipActivation> fused_activation(const ir::Operator& op) 
 }
 
 bool Network::only_moves(const ir::Operator& op) {
-  return ops::form_of(op) == ops::Form::kMove || op.type == "QUANTIZE";
+  return ops::form_of(op) == ops::Form::kMove || op.type == Op::QUANTIZE;
 }
 
 bool Network::same_quantization(std::int32_t a, std::int32_t b) const {
@@ -94,7 +94,7 @@ bool Network::may_supply(std::int32_t part, std::int32_t whole, std::int64_t cha
     if (k < 0 || !only_moves(op(k))) return false;
     const ir::Operator& move = op(k);
     const int rank = tensor(whole).shape.rank();
-    if (move.type == "CONCATENATION") {
+    if (move.type == Op::CONCATENATION) {
       std::int64_t axis = move.attributes.get_int("axis");
       if (axis < 0) axis += rank;
       if (axis != rank - 1) return is_also(part).count(whole) > 0;
@@ -110,7 +110,7 @@ bool Network::may_supply(std::int32_t part, std::int32_t whole, std::int64_t cha
       }
       if (next < 0) return false;
       whole = next;
-    } else if ((move.type == "QUANTIZE" || move.type == "PAD") && tensor(move.inputs[0]).shape.rank() == rank &&
+    } else if ((move.type == Op::QUANTIZE || move.type == Op::PAD) && tensor(move.inputs[0]).shape.rank() == rank &&
                rank > 0 && tensor(move.inputs[0]).shape.last() == tensor(whole).shape.last()) {
       whole = move.inputs[0];
     } else {
@@ -124,7 +124,7 @@ bool Network::is_padded(std::int32_t t) const {
   while (true) {
     const std::int32_t k = uses_.producer(t);
     if (k < 0 || !only_moves(op(k))) return false;
-    if (op(k).type == "PAD") return true;
+    if (op(k).type == Op::PAD) return true;
     t = op(k).inputs[0];
     if (t < 0) return false;
   }

@@ -4,6 +4,7 @@
 // How it is known: notes of a study that regenerated such ops of three networks (23 MAXIMUM, 19 PRELU) row by row. No
 // pair of the collection has them.
 #include "formats/darwinn/parameters/channel_lines.h"
+#include "ir/op.h"
 #include "retarget/roles.h"
 
 namespace reef::retarget {
@@ -123,7 +124,7 @@ void offer_maximum(RoleContext& context) {
   if (!is_weighted_sum(context.op)) return;
   for (const std::int32_t k : context.network.chip_ops()) {
     const ir::Operator& op = context.network.op(k);
-    if (op.type == "MAXIMUM" && op.inputs.size() == 2) offer_maximum_steps(context, k);
+    if (op.type == Op::MAXIMUM && op.inputs.size() == 2) offer_maximum_steps(context, k);
   }
 }
 
@@ -131,7 +132,7 @@ void offer_prelu(RoleContext& context) {
   const Network& network = context.network;
   for (const std::int32_t k : network.chip_ops()) {
     const ir::Operator& op = network.op(k);
-    if (op.type != "PRELU" || op.inputs.size() != 2) continue;
+    if (op.type != Op::PRELU || op.inputs.size() != 2) continue;
     if (is_elementwise(context.op)) offer_prelu_parts(context, k);
     const std::vector<Label> both = {Label::of_stage(k, kPreluPositive), Label::of_stage(k, kPreluScaled)};
     const auto out = network.chip(op.outputs[0]);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element by element: sums and products of tensors, constants per channel, changes of quantization, activations.
 #include <algorithm>
-#include <cmath>
 
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "retarget/roles.h"
 
 namespace reef::retarget {
@@ -58,7 +58,7 @@ bool add_weight_fills(const RoleContext& context, std::int32_t k, const numeric:
 void offer_table(RoleContext& context, std::int32_t k) {
   const Network& network = context.network;
   const ir::Operator& op = network.op(k);
-  const bool is_tanh = op.type == "TANH";
+  const bool is_tanh = op.type == Op::TANH;
   if (context.op.is_odd != is_tanh || context.op.has_wide_result) return;
   const auto input = network.chip(op.inputs[0]), output = network.chip(op.outputs[0]);
   // TFLite allows no other output quantization.
@@ -86,9 +86,9 @@ void offer_requantization(RoleContext& context, std::int32_t k, std::int32_t fro
   const auto input = network.chip(from), output = network.chip(op.outputs[0]);
   if (!input || !output) return context.reject(k, "its tensors are not 8 bits wide with one scale");
   numeric::ChipActivation activation = numeric::ChipActivation::kNone;
-  if (op.type == "RELU") activation = numeric::ChipActivation::kRelu;
-  if (op.type == "RELU6") activation = numeric::ChipActivation::kRelu6;
-  if (op.type == "RELU_N1_TO_1") activation = numeric::ChipActivation::kReluN1To1;
+  if (op.type == Op::RELU) activation = numeric::ChipActivation::kRelu;
+  if (op.type == Op::RELU6) activation = numeric::ChipActivation::kRelu6;
+  if (op.type == Op::RELU_N1_TO_1) activation = numeric::ChipActivation::kReluN1To1;
   Choice choice;
   choice.op = k;
   choice.role = "requantization";
@@ -135,7 +135,7 @@ bool place_channel_words(const RoleContext& context, std::int32_t k, const Sourc
 void offer_channel_constant(RoleContext& context, std::int32_t k) {
   const Network& network = context.network;
   const ir::Operator& op = network.op(k);
-  const bool is_product = op.type == "MUL";
+  const bool is_product = op.type == Op::MUL;
   if (is_product != context.op.has_multipliers || is_product == context.op.has_biases) return;
   const std::size_t variable = network.is_constant(op.inputs[0]) ? 1 : 0;
   if (!network.all_are(context.input.tensors, op.inputs[variable]) || !network.is_constant(op.inputs[1 - variable])) {
@@ -206,7 +206,7 @@ void offer_additions(RoleContext& context) {
   if (!context.input.stages.empty() || context.input.tensors.empty()) return;
   for (const std::int32_t k : network.chip_ops()) {
     const ir::Operator& op = network.op(k);
-    if (op.type != "ADD" || op.inputs.size() != 2 || network.is_constant(op.inputs[0]) ||
+    if (op.type != Op::ADD || op.inputs.size() != 2 || network.is_constant(op.inputs[0]) ||
         network.is_constant(op.inputs[1])) {
       continue;
     }
@@ -260,19 +260,20 @@ void offer_elementwise(RoleContext& context) {
     const ir::Operator& op = network.op(k);
     if (op.inputs.empty() || op.outputs.empty()) continue;
     if (view.has_activation) {
-      if ((op.type == "LOGISTIC" || op.type == "TANH") && network.all_are(context.input.tensors, op.inputs[0])) {
+      if ((op.type == Op::LOGISTIC || op.type == Op::TANH) && network.all_are(context.input.tensors, op.inputs[0])) {
         offer_table(context, k);
       }
       continue;
     }
     const bool has_two = op.inputs.size() == 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0;
     if (view.has_biases || view.has_multipliers) {
-      if (has_two && (op.type == "MUL" || op.type == "ADD" || op.type == "SUB")) offer_channel_constant(context, k);
+      if (has_two && (op.type == Op::MUL || op.type == Op::ADD || op.type == Op::SUB))
+        offer_channel_constant(context, k);
       continue;
     }
-    if (op.type == "MUL" && has_two) offer_scalar_product(context, k);
-    if (op.type == "QUANTIZE" || op.type == "RELU" || op.type == "RELU6" || op.type == "RELU_N1_TO_1" ||
-        op.type == "CONCATENATION") {
+    if (op.type == Op::MUL && has_two) offer_scalar_product(context, k);
+    if (op.type == Op::QUANTIZE || op.type == Op::RELU || op.type == Op::RELU6 || op.type == Op::RELU_N1_TO_1 ||
+        op.type == Op::CONCATENATION) {
       for (const std::int32_t from : op.inputs) {
         if (from < 0 || !network.all_are(context.input.tensors, from)) continue;
         offer_requantization(context, k, from);
@@ -294,7 +295,7 @@ void offer_products(RoleContext& context) {
   if (!context.input.stages.empty() || !context.parameters.stages.empty()) return;
   for (const std::int32_t k : network.chip_ops()) {
     const ir::Operator& op = network.op(k);
-    if (op.type != "MUL" || op.inputs.size() != 2) continue;
+    if (op.type != Op::MUL || op.inputs.size() != 2) continue;
     for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
       const std::int32_t in = op.inputs[first], param = op.inputs[1 - first];
       if (!network.all_are(context.input.tensors, in) || !network.all_are(context.parameters.tensors, param)) continue;

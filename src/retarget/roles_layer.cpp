@@ -2,12 +2,12 @@
 // Convolution, depthwise convolution, fully connected: tensor ops whose parameters lie in a blob. Also matrices of
 // zeros and ones that only move bytes, and constant tensors that are stored as they are.
 #include <algorithm>
-#include <cstring>
 
 #include "formats/darwinn/parameters/from_operator.h"
 #include "formats/darwinn/parameters/layer_geometry.h"
 #include "formats/darwinn/parameters/lstm_gates.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "retarget/layer_match.h"
 #include "retarget/roles.h"
 
@@ -289,7 +289,7 @@ void offer_constants(RoleContext& context) {
   const std::uint32_t start = offsets.first() / darwinn::kChunkAlignment * darwinn::kChunkAlignment;
   for (const std::int32_t k : network.chip_ops()) {
     const ir::Operator& op = network.op(k);
-    if (op.type == "UNIDIRECTIONAL_SEQUENCE_LSTM") {
+    if (op.type == Op::UNIDIRECTIONAL_SEQUENCE_LSTM) {
       bool is_initial = true;
       for (const auto& [first, end] : offsets.runs()) {
         for (std::uint32_t b = first; b < end; ++b) {

@@ -4,10 +4,9 @@
 // is; only what depends on the model is written, and a cell state of another scale than 2^-12 is refused, because the
 // constants of the 16-bit part follow from it in ways not seen.
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "formats/darwinn/parameters/lstm_gates.h"
+#include "ir/op.h"
 #include "retarget/layer_match.h"
 #include "retarget/roles.h"
 
@@ -28,7 +27,7 @@ struct Lstm {
 
 std::optional<Lstm> lstm_of(const Network& network, std::int32_t k) {
   const ir::Operator& op = network.op(k);
-  if (op.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || op.inputs.size() <= kCell) return std::nullopt;
+  if (op.type != Op::UNIDIRECTIONAL_SEQUENCE_LSTM || op.inputs.size() <= kCell) return std::nullopt;
   Lstm lstm{k, op.inputs[kInput], op.inputs[kHidden], op.inputs[kCell], op.outputs[0], {}, {}};
   if (lstm.input < 0 || lstm.hidden < 0 || lstm.cell < 0) return std::nullopt;
   const auto x = network.chip(lstm.input), h = network.chip(lstm.hidden), c = network.chip(lstm.cell);
@@ -160,7 +159,7 @@ void offer_lstm_gates(RoleContext& context) {
   if (!op.is_multiply_add() || op.arithmetic != Arithmetic::kWeights || !op.trace->parameters.from_blob()) return;
   const Network& network = context.network;
   for (const std::int32_t k : network.chip_ops()) {
-    if (network.op(k).type != "UNIDIRECTIONAL_SEQUENCE_LSTM") continue;
+    if (network.op(k).type != Op::UNIDIRECTIONAL_SEQUENCE_LSTM) continue;
     const auto lstm = lstm_of(network, k);
     if (!lstm) {
       context.reject(k, "only an 8-bit LSTM with a cell state of scale 1/4096 is known");

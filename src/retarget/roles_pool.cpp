@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/op.h"
 #include "retarget/roles.h"
 
 namespace reef::retarget {
@@ -18,7 +19,7 @@ struct Window {
 std::optional<Window> window_of(const Network& network, const ir::Operator& op) {
   const ir::Shape& shape = network.tensor(op.inputs[0]).shape;
   Window window;
-  if (op.type == "MEAN") {
+  if (op.type == Op::MEAN) {
     if (op.inputs.size() != 2 || !network.is_constant(op.inputs[1])) return std::nullopt;
     const Bytes& axes = ir::constant_data(network.model(), network.tensor(op.inputs[1]));
     if (network.tensor(op.inputs[1]).type != ir::DataType::kInt32 || axes.size() % 4 != 0) return std::nullopt;
@@ -103,7 +104,7 @@ void offer_average(RoleContext& context, std::int32_t k) {
 // Nearest or bilinear; for the latter, pixels are points at their centres (odd phases) or at their corners.
 bool is_same_resampling(const isa::Instruction& code, const ir::Operator& op) {
   namespace r = isa::tensor_op::resample;
-  const bool is_nearest = op.type == "RESIZE_NEAREST_NEIGHBOR";
+  const bool is_nearest = op.type == Op::RESIZE_NEAREST_NEIGHBOR;
   if (code.test(r::kXNearest) != is_nearest || code.test(r::kYNearest) != is_nearest) return false;
   if (is_nearest) return true;
   const bool has_centres = op.attributes.get_bool("half_pixel_centers");
@@ -150,8 +151,8 @@ void offer_pools(RoleContext& context) {
   for (const std::int32_t k : network.chip_ops()) {
     const ir::Operator& op = network.op(k);
     if (op.inputs.empty() || !network.all_are(context.parameters.tensors, op.inputs[0])) continue;
-    if (is_maximum && op.type == "MAX_POOL_2D") offer_maximum_pool(context, k);
-    if (is_average && (op.type == "AVERAGE_POOL_2D" || op.type == "MEAN")) offer_average(context, k);
+    if (is_maximum && op.type == Op::MAX_POOL_2D) offer_maximum_pool(context, k);
+    if (is_average && (op.type == Op::AVERAGE_POOL_2D || op.type == Op::MEAN)) offer_average(context, k);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/op.h"
 #include "isa/activation.h"
 #include "retarget/roles.h"
 
@@ -146,7 +147,7 @@ void offer_softmax(RoleContext& context) {
   const Network& network = context.network;
   for (const std::int32_t k : network.chip_ops()) {
     const ir::Operator& op = network.op(k);
-    if (op.type != "SOFTMAX" || op.inputs.empty()) continue;
+    if (op.type != Op::SOFTMAX || op.inputs.empty()) continue;
     const auto in = network.chip(op.inputs[0]), out = network.chip(op.outputs[0]);
     if (!in || !out || !(*out == ChipTensor{1.0f / 256, 0}) || op.attributes.get_float("beta", 1) != 1) {
       context.reject(k, "only beta 1 and output scale 1/256 are known");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <numeric>
 
 #include "execute/cpu/evaluate.h"
@@ -17,8 +16,7 @@ namespace {
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 30;
 
 bool keeps_every_element(const ir::Operator& op) {
-  return op.type == "QUANTIZE" || op.type == "RESHAPE" || op.type == "SQUEEZE" || op.type == "EXPAND_DIMS" ||
-         op.type.starts_with("RESIZE_");
+  return op.type == Op::QUANTIZE || ops::has_same_bytes(op) || op.type.starts_with("RESIZE_");
 }
 
 // The operator alone, on 32-bit integers. Operands that are not moved (axes, sizes) stay as they are.
@@ -66,7 +64,7 @@ ir::Model only_op(const retarget::Network& network, const ir::Operator& op, std:
 }  // namespace
 
 bool is_elementwise(const ir::Operator& op) {
-  return ops::is_elementwise(op) || op.type == "CONCATENATION";  // where it changes the quantization
+  return ops::is_elementwise(op) || op.type == Op::CONCATENATION;  // where it changes the quantization
 }
 
 ElementMaps::ElementMaps(const retarget::Network& network)

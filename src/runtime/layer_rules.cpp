@@ -2,12 +2,12 @@
 #include "runtime/layer_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <set>
 
 #include "formats/darwinn/parameters/layer_geometry.h"
+#include "ir/op.h"
 #include "ops/window.h"
 
 namespace reef::runtime {
@@ -20,11 +20,11 @@ using retarget::Network;
 using retarget::Origin;
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 30;
-constexpr std::string_view kLstm = "UNIDIRECTIONAL_SEQUENCE_LSTM";
+constexpr Op kLstm = Op::UNIDIRECTIONAL_SEQUENCE_LSTM;
 
 // Steps in between whose results belong to one element of the output each.
 bool is_step_by_element(const ir::Operator& op, int stage) {
-  if (op.type == "SOFTMAX") return stage == retarget::kSoftmaxShifted || stage == retarget::kSoftmaxExp;
+  if (op.type == Op::SOFTMAX) return stage == retarget::kSoftmaxShifted || stage == retarget::kSoftmaxExp;
   // Products with a recurrent network's former state belong to the same step of time as the rest of the sum.
   if (op.type == kLstm) return stage < retarget::kLstmGateRecurrent || stage >= retarget::kLstmGate;
   return is_elementwise(op);
@@ -198,8 +198,9 @@ class RuleMaker {
     if (choice.chunk >= 0 && explained_.matching.chunks[static_cast<std::size_t>(choice.chunk)].parameters) {
       return complete_layer(choice, op, rule);
     }
-    if (op.type == "AVERAGE_POOL_2D" || op.type == "MAX_POOL_2D" || op.type == "MEAN") return complete_window(op, rule);
-    if (is_elementwise(op) || op.type == "SOFTMAX" || op.type == kLstm) return complete_elements(choice.op, op, rule);
+    if (op.type == Op::AVERAGE_POOL_2D || op.type == Op::MAX_POOL_2D || op.type == Op::MEAN)
+      return complete_window(op, rule);
+    if (is_elementwise(op) || op.type == Op::SOFTMAX || op.type == kLstm) return complete_elements(choice.op, op, rule);
     return unsupported("for '{}' it is not known which result is which element", choice.role);
   }
 
@@ -247,7 +248,7 @@ class RuleMaker {
   }
 
   Status complete_window(const ir::Operator& op, Rule& rule) {
-    if (op.type == "MEAN") {
+    if (op.type == Op::MEAN) {
       REEF_ASSIGN_OR_RETURN(rule.reduced, reduced_places(network_, op));
     } else {
       REEF_ASSIGN_OR_RETURN(rule.geometry, geometry_of(network_, op, op.attributes.get_int("filter_height"),
@@ -265,7 +266,7 @@ class RuleMaker {
     for (const auto& [label, range] : ranges_) {
       if (label.kind == Label::Kind::kStage && label.number == k) rule.operands.push_back({{range}, {}});
     }
-    if (op.type == "CONCATENATION") return complete_concatenation(k, op, rule);
+    if (op.type == Op::CONCATENATION) return complete_concatenation(k, op, rule);
     const ir::Shape& shape = network_.tensor(op.outputs[0]).shape;
     for (const std::int32_t input : op.inputs) {
       if (input < 0 || network_.is_constant(input) || !(network_.tensor(input).shape == shape)) continue;

@@ -18,6 +18,7 @@
 
 #include "execute/cpu/evaluate.h"
 #include "execute/cpu/subgraph_runner.h"
+#include "ir/op.h"
 #include "ops/pad_family.h"
 #include "ops/unary.h"
 
@@ -129,7 +130,7 @@ bool SubgraphRunner::is_private(const ops::Tensor* tensor) const {
 
 void SubgraphRunner::join_padding(OpState& convolution) {
   const ir::Operator& op = *convolution.op;
-  if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return;
+  if (op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D) return;
   if (op.attributes.get_enum("padding", "SAME") != "VALID") return;
   for (const ops::Tensor* input : convolution.inputs) {
     if (input != nullptr && dynamic_[number_of(input)]) return;
@@ -138,7 +139,7 @@ void SubgraphRunner::join_padding(OpState& convolution) {
   const ops::Tensor* const weights = convolution.inputs[1];
   if (padded == nullptr || weights == nullptr || !is_private(padded)) return;
   OpState* const pad = writer_of(padded);
-  if (pad == nullptr || (pad->op->type != "PAD" && pad->op->type != "PADV2")) return;
+  if (pad == nullptr || (pad->op->type != Op::PAD && pad->op->type != Op::PADV2)) return;
   if (pad->kernel == nullptr || pad->folded || pad->shape_deferred || pad->value_deferred) return;
   if (pad->inputs[0]->is_variable) return;  // an op in between may change it
   const ops::OpContext context(*pad->op, pad->inputs, pad->outputs, &environment_);
@@ -154,7 +155,7 @@ void SubgraphRunner::join_padding(OpState& convolution) {
 // Padding that nobody reads any more is not done.
 void SubgraphRunner::drop_joined_padding() {
   for (OpState& state : ops_) {
-    if ((state.op->type != "PAD" && state.op->type != "PADV2") || state.outputs.empty()) continue;
+    if ((state.op->type != Op::PAD && state.op->type != Op::PADV2) || state.outputs.empty()) continue;
     const ops::Tensor* const padded = state.outputs[0];
     const std::vector<std::int32_t>& readers = readers_[number_of(padded)];
     const auto has_joined = [&](std::int32_t reader) {

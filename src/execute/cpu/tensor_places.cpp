@@ -5,12 +5,12 @@
 #include <limits>
 #include <numeric>
 
+#include "base/at.h"
+
 namespace reef::cpu {
 namespace {
 
 constexpr std::int32_t kAlways = std::numeric_limits<std::int32_t>::max();
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 class Sharing {
  public:

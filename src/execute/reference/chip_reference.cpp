@@ -95,7 +95,7 @@ const std::map<std::string_view, ChipOpEntry>& all_ops() {
     auto* table = new std::map<std::string_view, ChipOpEntry>;
     for (const auto& part : {chip_sum_ops(), chip_product_ops(), chip_reduction_ops(), chip_elementwise_ops(),
                              chip_movement_ops(), chip_softmax_ops(), chip_lstm_ops()}) {
-      for (const ChipOpEntry& entry : part) table->emplace(entry.type, entry);
+      for (const ChipOpEntry& entry : part) table->emplace(name_of(entry.type), entry);
     }
     return table;
   }();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that treat every element alike.
 #include <algorithm>
-#include <cmath>
 
 #include "execute/reference/chip_reference_op.h"
 #include "numeric/chip_squares.h"
@@ -297,31 +296,31 @@ Status prelu(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_elementwise_ops() {
-  return {{"ADD", add, 2},
-          {"SUB", sub, 2},
-          {"MUL", mul, 2},
-          {"MAXIMUM", maximum, 2},
-          {"MINIMUM", minimum, 2},
-          {"QUANTIZE", quantize},
-          {"RELU", relu},
-          {"RELU6", relu6},
-          {"RELU_N1_TO_1", relu_n1_to_1},
-          {"LOGISTIC", logistic},
-          {"TANH", tanh},
-          {"PRELU", prelu, 2},
-          {"RSQRT", rsqrt},
-          {"GELU", by_fitted_table},
-          {"HARD_SWISH", by_fitted_table},
-          {"ELU", by_fitted_table},
-          {"EXP", by_fitted_table},
-          {"LOG", by_fitted_table},
-          {"SQRT", by_fitted_table},
-          {"ABS", by_fitted_table},
-          {"RELU_0_TO_1", by_fitted_table},
-          {"LEAKY_RELU", by_fitted_table},
-          {"DIV", by_fitted_table},
-          {ops::kReefFunction, by_fitted_table},
-          {"SQUARED_DIFFERENCE", squared_difference, 2}};
+  return {{Op::ADD, add, 2},
+          {Op::SUB, sub, 2},
+          {Op::MUL, mul, 2},
+          {Op::MAXIMUM, maximum, 2},
+          {Op::MINIMUM, minimum, 2},
+          {Op::QUANTIZE, quantize},
+          {Op::RELU, relu},
+          {Op::RELU6, relu6},
+          {Op::RELU_N1_TO_1, relu_n1_to_1},
+          {Op::LOGISTIC, logistic},
+          {Op::TANH, tanh},
+          {Op::PRELU, prelu, 2},
+          {Op::RSQRT, rsqrt},
+          {Op::GELU, by_fitted_table},
+          {Op::HARD_SWISH, by_fitted_table},
+          {Op::ELU, by_fitted_table},
+          {Op::EXP, by_fitted_table},
+          {Op::LOG, by_fitted_table},
+          {Op::SQRT, by_fitted_table},
+          {Op::ABS, by_fitted_table},
+          {Op::RELU_0_TO_1, by_fitted_table},
+          {Op::LEAKY_RELU, by_fitted_table},
+          {Op::DIV, by_fitted_table},
+          {Op::ReefFunction, by_fitted_table},
+          {Op::SQUARED_DIFFERENCE, squared_difference, 2}};
 }
 
 }  // namespace reef::reference

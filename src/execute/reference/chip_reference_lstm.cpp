@@ -148,6 +148,6 @@ Status unidirectional_sequence_lstm(ChipOp& op) {
 
 }  // namespace
 
-std::vector<ChipOpEntry> chip_lstm_ops() { return {{"UNIDIRECTIONAL_SEQUENCE_LSTM", unidirectional_sequence_lstm}}; }
+std::vector<ChipOpEntry> chip_lstm_ops() { return {{Op::UNIDIRECTIONAL_SEQUENCE_LSTM, unidirectional_sequence_lstm}}; }
 
 }  // namespace reef::reference

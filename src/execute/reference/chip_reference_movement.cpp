@@ -335,23 +335,23 @@ Status resize_nearest_neighbor(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_movement_ops() {
-  return {{"RESHAPE", reshape},
-          {"SQUEEZE", reshape},
-          {"EXPAND_DIMS", reshape},
-          {"PAD", pad, 2},
-          {"TRANSPOSE", transpose, 2},
-          {"SLICE", slice, 2},
-          {"STRIDED_SLICE", strided_slice, 4},
-          {"SPLIT", split, 2},
-          {"SPLIT_V", split_v, 3},
-          {"UNPACK", unpack},
-          {"PACK", pack},
-          {"TILE", tile},
-          {"SPACE_TO_DEPTH", space_to_depth},
-          {"DEPTH_TO_SPACE", depth_to_space},
-          {"CONCATENATION", concatenation},
-          {"RESIZE_BILINEAR", resize_bilinear},
-          {"RESIZE_NEAREST_NEIGHBOR", resize_nearest_neighbor}};
+  return {{Op::RESHAPE, reshape},
+          {Op::SQUEEZE, reshape},
+          {Op::EXPAND_DIMS, reshape},
+          {Op::PAD, pad, 2},
+          {Op::TRANSPOSE, transpose, 2},
+          {Op::SLICE, slice, 2},
+          {Op::STRIDED_SLICE, strided_slice, 4},
+          {Op::SPLIT, split, 2},
+          {Op::SPLIT_V, split_v, 3},
+          {Op::UNPACK, unpack},
+          {Op::PACK, pack},
+          {Op::TILE, tile},
+          {Op::SPACE_TO_DEPTH, space_to_depth},
+          {Op::DEPTH_TO_SPACE, depth_to_space},
+          {Op::CONCATENATION, concatenation},
+          {Op::RESIZE_BILINEAR, resize_bilinear},
+          {Op::RESIZE_NEAREST_NEIGHBOR, resize_nearest_neighbor}};
 }
 
 }  // namespace reef::reference

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "execute/reference/chip_reference.h"
 #include "ir/model.h"
+#include "ir/op.h"
 #include "numeric/chip_requantize.h"
 
 namespace reef::reference {
@@ -89,7 +90,7 @@ Result<std::vector<std::int32_t>> rescaled(const std::vector<std::int32_t>& code
 
 using ChipOpFunction = Status (*)(ChipOp& op);
 struct ChipOpEntry {
-  std::string_view type;
+  Op type;
   ChipOpFunction function;
   std::size_t inputs = 1;  // so many, from the first, are not optional
 };

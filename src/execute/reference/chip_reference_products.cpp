@@ -86,6 +86,6 @@ Status batch_matmul(ChipOp& op) {
 
 }  // namespace
 
-std::vector<ChipOpEntry> chip_product_ops() { return {{"BATCH_MATMUL", batch_matmul, 2}}; }
+std::vector<ChipOpEntry> chip_product_ops() { return {{Op::BATCH_MATMUL, batch_matmul, 2}}; }
 
 }  // namespace reef::reference

@@ -123,11 +123,11 @@ Status l2_normalization(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_reduction_ops() {
-  return {{"L2_NORMALIZATION", l2_normalization},
-          {"MEAN", mean, 2},
-          {"SUM", sum, 2},
-          {"REDUCE_MAX", reduce_max, 2},
-          {"REDUCE_MIN", reduce_min, 2}};
+  return {{Op::L2_NORMALIZATION, l2_normalization},
+          {Op::MEAN, mean, 2},
+          {Op::SUM, sum, 2},
+          {Op::REDUCE_MAX, reduce_max, 2},
+          {Op::REDUCE_MIN, reduce_min, 2}};
 }
 
 }  // namespace reef::reference

@@ -78,6 +78,6 @@ Status softmax(ChipOp& op) {
 
 }  // namespace
 
-std::vector<ChipOpEntry> chip_softmax_ops() { return {{"SOFTMAX", softmax}}; }
+std::vector<ChipOpEntry> chip_softmax_ops() { return {{Op::SOFTMAX, softmax}}; }
 
 }  // namespace reef::reference

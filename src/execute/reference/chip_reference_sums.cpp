@@ -380,9 +380,9 @@ Status max_pool_2d(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_sum_ops() {
-  return {{"TRANSPOSE_CONV", transpose_conv, 3},       {"CONV_2D", conv_2d, 2},
-          {"DEPTHWISE_CONV_2D", depthwise_conv_2d, 2}, {"FULLY_CONNECTED", fully_connected, 2},
-          {"AVERAGE_POOL_2D", average_pool_2d},        {"MAX_POOL_2D", max_pool_2d}};
+  return {{Op::TRANSPOSE_CONV, transpose_conv, 3},       {Op::CONV_2D, conv_2d, 2},
+          {Op::DEPTHWISE_CONV_2D, depthwise_conv_2d, 2}, {Op::FULLY_CONNECTED, fully_connected, 2},
+          {Op::AVERAGE_POOL_2D, average_pool_2d},        {Op::MAX_POOL_2D, max_pool_2d}};
 }
 
 }  // namespace reef::reference

@@ -11,7 +11,7 @@ namespace reef::tflite {
 
 namespace fb = tflite_schema;
 
-std::int32_t builtin_code(std::string_view type) {
+std::int32_t builtin_code(OpName type) {
   static const auto codes = [] {
     std::map<std::string_view, std::int32_t> table;
     for (const fb::BuiltinOperator code : fb::EnumValuesBuiltinOperator()) {
@@ -23,49 +23,49 @@ std::int32_t builtin_code(std::string_view type) {
   return found == codes.end() ? -1 : found->second;
 }
 
-std::int32_t operator_version(std::string_view type, ir::DataType operands) {
+std::int32_t operator_version(OpName type, ir::DataType operands) {
   // As TFLite's converter numbers them: a type's version rose when it learned int8.
-  static constexpr std::array<std::pair<std::string_view, int>, 30> kInt8 = {{{"ADD", 2},
-                                                                              {"AVERAGE_POOL_2D", 2},
-                                                                              {"CONCATENATION", 2},
-                                                                              {"CONV_2D", 3},
-                                                                              {"DEPTHWISE_CONV_2D", 3},
-                                                                              {"DEQUANTIZE", 2},
-                                                                              {"FULLY_CONNECTED", 4},
-                                                                              {"LOGISTIC", 2},
-                                                                              {"MAXIMUM", 2},
-                                                                              {"MAX_POOL_2D", 2},
-                                                                              {"MEAN", 2},
-                                                                              {"MINIMUM", 2},
-                                                                              {"MUL", 2},
-                                                                              {"PACK", 2},
-                                                                              {"PAD", 2},
-                                                                              {"REDUCE_MAX", 2},
-                                                                              {"REDUCE_MIN", 2},
-                                                                              {"RELU", 2},
-                                                                              {"RELU6", 2},
-                                                                              {"RESIZE_BILINEAR", 2},
-                                                                              {"RESIZE_NEAREST_NEIGHBOR", 2},
-                                                                              {"SLICE", 2},
-                                                                              {"SOFTMAX", 2},
-                                                                              {"SPACE_TO_DEPTH", 2},
-                                                                              {"SPLIT", 2},
-                                                                              {"STRIDED_SLICE", 2},
-                                                                              {"SUB", 2},
-                                                                              {"SUM", 2},
-                                                                              {"TANH", 2},
-                                                                              {"TRANSPOSE", 2}}};
+  static constexpr std::array<std::pair<Op, int>, 30> kInt8 = {{{Op::ADD, 2},
+                                                                {Op::AVERAGE_POOL_2D, 2},
+                                                                {Op::CONCATENATION, 2},
+                                                                {Op::CONV_2D, 3},
+                                                                {Op::DEPTHWISE_CONV_2D, 3},
+                                                                {Op::DEQUANTIZE, 2},
+                                                                {Op::FULLY_CONNECTED, 4},
+                                                                {Op::LOGISTIC, 2},
+                                                                {Op::MAXIMUM, 2},
+                                                                {Op::MAX_POOL_2D, 2},
+                                                                {Op::MEAN, 2},
+                                                                {Op::MINIMUM, 2},
+                                                                {Op::MUL, 2},
+                                                                {Op::PACK, 2},
+                                                                {Op::PAD, 2},
+                                                                {Op::REDUCE_MAX, 2},
+                                                                {Op::REDUCE_MIN, 2},
+                                                                {Op::RELU, 2},
+                                                                {Op::RELU6, 2},
+                                                                {Op::RESIZE_BILINEAR, 2},
+                                                                {Op::RESIZE_NEAREST_NEIGHBOR, 2},
+                                                                {Op::SLICE, 2},
+                                                                {Op::SOFTMAX, 2},
+                                                                {Op::SPACE_TO_DEPTH, 2},
+                                                                {Op::SPLIT, 2},
+                                                                {Op::STRIDED_SLICE, 2},
+                                                                {Op::SUB, 2},
+                                                                {Op::SUM, 2},
+                                                                {Op::TANH, 2},
+                                                                {Op::TRANSPOSE, 2}}};
   // Its first version never had a kernel; TFLite's runtimes refuse it.
-  if (type == "BROADCAST_TO") return operands == ir::DataType::kInt8 ? 3 : 2;
-  if (type == "TRANSPOSE_CONV") return operands == ir::DataType::kInt8 ? 2 : 1;
+  if (type == Op::BROADCAST_TO) return operands == ir::DataType::kInt8 ? 3 : 2;
+  if (type == Op::TRANSPOSE_CONV) return operands == ir::DataType::kInt8 ? 2 : 1;
   if (operands != ir::DataType::kInt8) return 1;
   for (const auto& [name, version] : kInt8) {
-    if (name == type) return version;
+    if (type == name) return version;
   }
   return 1;
 }
 
-ir::Operator builtin_operator(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+ir::Operator builtin_operator(OpName type, std::string_view options_type, ir::Attributes attributes,
                               std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
                               ir::DataType operands) {
   ir::Operator op;

@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::tflite {
 
 // Code of a built-in operator by name; -1: none of that name.
-std::int32_t builtin_code(std::string_view type);
+std::int32_t builtin_code(OpName type);
 // The version that TFLite gives an operator of this kind with operands of this type (8-bit ones of rank up to 4).
-std::int32_t operator_version(std::string_view type, ir::DataType operands);
+std::int32_t operator_version(OpName type, ir::DataType operands);
 // A built-in operator with the code and version that a runtime expects.
-ir::Operator builtin_operator(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+ir::Operator builtin_operator(OpName type, std::string_view options_type, ir::Attributes attributes,
                               std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
                               ir::DataType operands);
 

@@ -8,17 +8,17 @@
 namespace reef::import {
 namespace {
 
-Id relu(GraphBuilder& b, Id x) { return unary(b, "RELU", x); }
+Id relu(GraphBuilder& b, Id x) { return unary(b, Op::RELU, x); }
 
 // scale * (exp(min(x, 0)) - 1)
 Id exponential_below(GraphBuilder& b, Id x, double scale) {
-  return mul(b, unary(b, "ELU", minimum(b, x, b.scalar(b.type(x), 0))), scale);
+  return mul(b, unary(b, Op::ELU, minimum(b, x, b.scalar(b.type(x), 0))), scale);
 }
 
 // log(1 + exp(x)) without overflow.
 Id softplus(GraphBuilder& b, Id x) {
-  const Id falling = unary(b, "EXP", unary(b, "NEG", unary(b, "ABS", x)));
-  return add(b, relu(b, x), unary(b, "LOG", add(b, falling, 1.0)));
+  const Id falling = unary(b, Op::EXP, unary(b, Op::NEG, unary(b, Op::ABS, x)));
+  return add(b, relu(b, x), unary(b, Op::LOG, add(b, falling, 1.0)));
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ Status convert_leaky_relu(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   ir::Attributes attributes;
   attributes.set("alpha", static_cast<double>(ctx.float_attribute("alpha", 0.01f)));
-  ctx.out(0, ctx.b.emit("LEAKY_RELU", {ctx.in(0)}, ctx.b.type(ctx.in(0)), std::move(attributes)));
+  ctx.out(0, ctx.b.emit(Op::LEAKY_RELU, {ctx.in(0)}, ctx.b.type(ctx.in(0)), std::move(attributes)));
   return ok_status();
 }
 
@@ -36,7 +36,7 @@ Status convert_elu(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
   const float alpha = ctx.float_attribute("alpha", 1);
-  ctx.out(0, alpha == 1 ? unary(b, "ELU", x) : add(b, relu(b, x), exponential_below(b, x, alpha)));
+  ctx.out(0, alpha == 1 ? unary(b, Op::ELU, x) : add(b, relu(b, x), exponential_below(b, x, alpha)));
   return ok_status();
 }
 
@@ -66,13 +66,13 @@ Status convert_hard_sigmoid(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id line = add(b, mul(b, ctx.in(0), ctx.float_attribute("alpha", 0.2f)), ctx.float_attribute("beta", 0.5f));
-  ctx.out(0, unary(b, "RELU_0_TO_1", line));
+  ctx.out(0, unary(b, Op::RELU_0_TO_1, line));
   return ok_status();
 }
 
 Status convert_hard_swish(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, unary(ctx.b, "HARD_SWISH", ctx.in(0)));
+  ctx.out(0, unary(ctx.b, Op::HARD_SWISH, ctx.in(0)));
   return ok_status();
 }
 
@@ -82,7 +82,7 @@ Status convert_gelu(NodeContext& ctx) {
   REEF_REQUIRE(approximate == "none" || approximate == "tanh", "attribute approximate is '{}'", approximate);
   ir::Attributes attributes;
   attributes.set("approximate", approximate == "tanh");
-  ctx.out(0, ctx.b.emit("GELU", {ctx.in(0)}, ctx.b.type(ctx.in(0)), std::move(attributes)));
+  ctx.out(0, ctx.b.emit(Op::GELU, {ctx.in(0)}, ctx.b.type(ctx.in(0)), std::move(attributes)));
   return ok_status();
 }
 
@@ -94,7 +94,7 @@ Status convert_softplus(NodeContext& ctx) {
 
 Status convert_mish(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, mul(ctx.b, ctx.in(0), unary(ctx.b, "TANH", softplus(ctx.b, ctx.in(0)))));
+  ctx.out(0, mul(ctx.b, ctx.in(0), unary(ctx.b, Op::TANH, softplus(ctx.b, ctx.in(0)))));
   return ok_status();
 }
 
@@ -103,13 +103,13 @@ Status convert_swish(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const float alpha = ctx.float_attribute("alpha", 1);
   const Id x = ctx.in(0);
-  ctx.out(0, mul(b, x, unary(b, "LOGISTIC", alpha == 1 ? x : mul(b, x, alpha))));
+  ctx.out(0, mul(b, x, unary(b, Op::LOGISTIC, alpha == 1 ? x : mul(b, x, alpha))));
   return ok_status();
 }
 
 Status convert_softsign(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, div(ctx.b, ctx.in(0), add(ctx.b, unary(ctx.b, "ABS", ctx.in(0)), 1.0)));
+  ctx.out(0, div(ctx.b, ctx.in(0), add(ctx.b, unary(ctx.b, Op::ABS, ctx.in(0)), 1.0)));
   return ok_status();
 }
 
@@ -117,7 +117,7 @@ Status convert_thresholded_relu(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  const Id is_above = compare(b, "GREATER", x, b.scalar(b.type(x), ctx.float_attribute("alpha", 1)));
+  const Id is_above = compare(b, Op::GREATER, x, b.scalar(b.type(x), ctx.float_attribute("alpha", 1)));
   ctx.out(0, select(b, is_above, x, b.scalar(b.type(x), 0)));
   return ok_status();
 }
@@ -128,8 +128,8 @@ Status convert_shrink(NodeContext& ctx) {
   const Id x = widened(b, ctx.in(0));
   const double limit = ctx.float_attribute("lambd", 0.5f), bias = ctx.float_attribute("bias", 0);
   const Id zero = b.scalar(b.type(x), 0);
-  const Id above = select(b, compare(b, "GREATER", x, b.scalar(b.type(x), limit)), sub(b, x, bias), zero);
-  const Id below = compare(b, "LESS", x, b.scalar(b.type(x), -limit));
+  const Id above = select(b, compare(b, Op::GREATER, x, b.scalar(b.type(x), limit)), sub(b, x, bias), zero);
+  const Id below = compare(b, Op::LESS, x, b.scalar(b.type(x), -limit));
   ctx.out(0, cast(b, select(b, below, add(b, x, bias), above), b.type(ctx.in(0))));
   return ok_status();
 }
@@ -158,7 +158,7 @@ Status convert_clip(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(b.status());
   if (is_float(b.type(x)) && low && high) {
     const auto is = [&](double a, double c) { return *low == a && *high == c; };
-    const std::string_view op = is(0, 6) ? "RELU6" : is(0, kInfinity) ? "RELU" : is(-1, 1) ? "RELU_N1_TO_1" : "";
+    const OpName op = is(0, 6) ? Op::RELU6 : is(0, kInfinity) ? Op::RELU : is(-1, 1) ? Op::RELU_N1_TO_1 : OpName();
     if (!op.empty()) {
       ctx.out(0, unary(b, op, x));
       return ok_status();
@@ -206,7 +206,7 @@ Status along_axis(NodeContext& ctx, const std::function<Id(GraphBuilder&, Id)>& 
 Status convert_softmax(NodeContext& ctx) { return along_axis(ctx, softmax_last); }
 
 Status convert_log_softmax(NodeContext& ctx) {
-  return along_axis(ctx, [](GraphBuilder& b, Id x) { return unary(b, "LOG_SOFTMAX", x); });
+  return along_axis(ctx, [](GraphBuilder& b, Id x) { return unary(b, Op::LOG_SOFTMAX, x); });
 }
 
 Status convert_hardmax(NodeContext& ctx) {
@@ -215,11 +215,11 @@ Status convert_hardmax(NodeContext& ctx) {
     ir::Attributes index_type;
     index_type.set("output_type", ir::EnumName{"INT32"});
     const Id index =
-        b.emit("ARG_MAX", {x, b.scalar(ir::DataType::kInt32, last)}, ir::DataType::kInt32, std::move(index_type));
+        b.emit(Op::ARG_MAX, {x, b.scalar(ir::DataType::kInt32, last)}, ir::DataType::kInt32, std::move(index_type));
     ir::Attributes attributes;
     attributes.set("axis", std::int64_t{-1});
     const Id depth = b.scalar(ir::DataType::kInt32, b.dim(x, last));
-    return b.emit("ONE_HOT", {index, depth, b.scalar(b.type(x), 1), b.scalar(b.type(x), 0)}, b.type(x),
+    return b.emit(Op::ONE_HOT, {index, depth, b.scalar(b.type(x), 1), b.scalar(b.type(x), 0)}, b.type(x),
                   std::move(attributes));
   });
 }

@@ -62,16 +62,16 @@ Result<Id> structural_mask(NodeContext& ctx, const Heads& h) {
   Dims keys, distances;
   for (std::int64_t i = 0; i < h.keys; ++i) keys.push_back(i);
   for (std::int64_t i = 0; i < h.queries * h.keys; ++i) distances.push_back(i % h.keys - i / h.keys);
-  Id mask = compare(b, "LESS", b.ints(keys, shape_from({1, 1, 1, h.keys})), valid);
+  Id mask = compare(b, Op::LESS, b.ints(keys, shape_from({1, 1, 1, h.keys})), valid);
   const Id offset = sub(b, valid, static_cast<double>(h.queries));
   const Id distance = sub(b, b.ints(distances, shape_from({1, 1, h.queries, h.keys})), offset);
-  const auto also = [&](std::string_view op, std::int64_t limit) {
+  const auto also = [&](OpName op, std::int64_t limit) {
     const Id is_within = compare(b, op, distance, b.scalar(ir::DataType::kInt32, static_cast<double>(limit)));
-    mask = b.emit("LOGICAL_AND", {mask, is_within}, ir::DataType::kBool);
+    mask = b.emit(Op::LOGICAL_AND, {mask, is_within}, ir::DataType::kBool);
   };
-  if (is_causal) also("LESS_EQUAL", 0);
-  if (left >= 0) also("GREATER_EQUAL", -left);
-  if (right >= 0) also("LESS_EQUAL", right);
+  if (is_causal) also(Op::LESS_EQUAL, 0);
+  if (left >= 0) also(Op::GREATER_EQUAL, -left);
+  if (right >= 0) also(Op::LESS_EQUAL, right);
   return mask;
 }
 
@@ -99,9 +99,9 @@ Result<Mask> read_mask(NodeContext& ctx, const Heads& h) {
   }
   if (missing > 0) {
     const Id wide = pad_constant(b, cast(b, given, ir::DataType::kInt32), before, after, 0);
-    given = compare(b, "GREATER", wide, b.scalar(ir::DataType::kInt32, 0));
+    given = compare(b, Op::GREATER, wide, b.scalar(ir::DataType::kInt32, 0));
   }
-  mask.allowed = mask.allowed == kAbsent ? given : b.emit("LOGICAL_AND", {mask.allowed, given}, ir::DataType::kBool);
+  mask.allowed = mask.allowed == kAbsent ? given : b.emit(Op::LOGICAL_AND, {mask.allowed, given}, ir::DataType::kBool);
   return mask;
 }
 
@@ -126,8 +126,8 @@ Id without_empty_rows(GraphBuilder& b, const Mask& mask, Id probabilities) {
     const Id bias = mask.bias != kAbsent ? mask.bias : b.scalar(ir::DataType::kFloat32, 0);
     best = select(b, mask.allowed, bias, lowest);
   }
-  best = reduce(b, "REDUCE_MAX", best, {b.rank(best) - 1}, true);
-  const Id is_empty = compare(b, "LESS_EQUAL", best, lowest);
+  best = reduce(b, Op::REDUCE_MAX, best, {b.rank(best) - 1}, true);
+  const Id is_empty = compare(b, Op::LESS_EQUAL, best, lowest);
   return select(b, is_empty, b.scalar(ir::DataType::kFloat32, 0), probabilities);
 }
 
@@ -171,7 +171,7 @@ Status convert_attention(NodeContext& ctx) {
   scores = reshape(b, scores, {h.batch, h.query_heads, h.queries, h.keys});
   show(0, scores);
   if (const double cap = ctx.float_attribute("softcap", 0); cap > 0) {
-    scores = mul(b, unary(b, "TANH", mul(b, scores, 1 / cap)), cap);
+    scores = mul(b, unary(b, Op::TANH, mul(b, scores, 1 / cap)), cap);
   }
   show(1, scores);
   if (mask.bias != kAbsent) scores = add(b, scores, mask.bias);

@@ -21,10 +21,12 @@ Result<Operands> read_operands(NodeContext& ctx) {
   return operands;
 }
 
-Id exclusive_or(GraphBuilder& b, const Operands& o) { return b.emit("BITWISE_XOR", {o.x, o.y}, ir::DataType::kInt32); }
+Id exclusive_or(GraphBuilder& b, const Operands& o) {
+  return b.emit(Op::BITWISE_XOR, {o.x, o.y}, ir::DataType::kInt32);
+}
 
 Id half(GraphBuilder& b, Id x) {
-  return b.emit("RIGHT_SHIFT", {x, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
+  return b.emit(Op::RIGHT_SHIFT, {x, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
 }
 
 Id both(GraphBuilder& b, const Operands& o, Id different) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "import/onnx/window.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
@@ -36,10 +37,10 @@ Id convolution_2d(GraphBuilder& b, Id x, Id weights, Id bias, const Window& wind
   if (groups > 1 && groups == channels) {
     attributes.set("depth_multiplier", b.dim(weights, 0) / channels);
     // [o, 1, kh, kw] -> [1, kh, kw, o]
-    return b.emit("DEPTHWISE_CONV_2D", {x, transpose(b, weights, {1, 2, 3, 0}), bias}, b.type(x),
+    return b.emit(Op::DEPTHWISE_CONV_2D, {x, transpose(b, weights, {1, 2, 3, 0}), bias}, b.type(x),
                   std::move(attributes));
   }
-  return b.emit("CONV_2D", {x, transpose(b, weights, {0, 2, 3, 1}), bias}, b.type(x), std::move(attributes));
+  return b.emit(Op::CONV_2D, {x, transpose(b, weights, {0, 2, 3, 1}), bias}, b.type(x), std::move(attributes));
 }
 
 // One input channel and an axis along which the window takes one place: its places are channels of a depthwise

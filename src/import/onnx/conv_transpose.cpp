@@ -4,7 +4,6 @@
 // Groups become one dense kernel with zeros between groups, where weights are known; else parts that are joined.
 // Dilated kernels get zeros between their elements. Where TFLite's SAME padding cuts the same elements, it does it.
 #include <algorithm>
-#include <cstring>
 
 #include "import/onnx/converter.h"
 
@@ -125,7 +124,7 @@ Id transpose_conv_2d(GraphBuilder& b, Id x, Id weights, Id bias, const std::vect
   const bool grows =
       axes[0].before + axes[0].output() > axes[0].whole() || axes[1].before + axes[1].output() > axes[1].whole();
   if (bias != kAbsent && !grows) inputs.push_back(bias);
-  Id y = b.emit("TRANSPOSE_CONV", inputs, b.type(x), std::move(attributes));
+  Id y = b.emit(Op::TRANSPOSE_CONV, inputs, b.type(x), std::move(attributes));
   if (!is_same) {
     Dims after = {0, 0, 0, 0};
     for (std::size_t i = 0; i < 2; ++i) {

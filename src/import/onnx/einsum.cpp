@@ -135,7 +135,7 @@ Labelled summed(GraphBuilder& b, const Labelled& x, const std::string& wanted) {
       labels += x.labels[i];
     }
   }
-  return axes.empty() ? x : Labelled{reduce(b, "SUM", x.id, axes, false), labels};
+  return axes.empty() ? x : Labelled{reduce(b, Op::SUM, x.id, axes, false), labels};
 }
 
 Dims sizes_of(const GraphBuilder& b, const Labelled& x, const std::string& labels) {

@@ -3,7 +3,6 @@
 //
 // Integers of 8 and 16 bits are computed in 32 bits and uint32 in 64, then cast back, which keeps ONNX's wrapping.
 // Before opset 7 the second operand was aligned at the attribute "axis".
-#include <cmath>
 
 #include "import/onnx/converter.h"
 
@@ -26,18 +25,18 @@ Id second_operand(NodeContext& ctx) {
   return reshape(ctx.b, y, dims);
 }
 
-Id arithmetic(GraphBuilder& b, std::string_view op, Id x, Id y) {
+Id arithmetic(GraphBuilder& b, OpName op, Id x, Id y) {
   return cast(b, binary(b, op, widened(b, x), widened(b, y)), b.type(x));
 }
 
-Status convert_arithmetic(NodeContext& ctx, std::string_view op) {
+Status convert_arithmetic(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_operands(2));
   ctx.out(0, arithmetic(ctx.b, op, ctx.in(0), second_operand(ctx)));
   return ok_status();
 }
 
 // Any number of operands, joined in order.
-Result<Id> folded(NodeContext& ctx, std::string_view op) {
+Result<Id> folded(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
   REEF_REQUIRE(ctx.input_count() >= 1, "it has no inputs");
   Id result = ctx.in(0);
@@ -45,13 +44,13 @@ Result<Id> folded(NodeContext& ctx, std::string_view op) {
   return result;
 }
 
-Status convert_folded(NodeContext& ctx, std::string_view op) {
+Status convert_folded(NodeContext& ctx, OpName op) {
   REEF_ASSIGN_OR_RETURN(const Id result, folded(ctx, op));
   ctx.out(0, result);
   return ok_status();
 }
 
-Status convert_comparison(NodeContext& ctx, std::string_view op) {
+Status convert_comparison(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_operands(2));
   const bool is_bool = ctx.b.type(ctx.in(0)) == ir::DataType::kBool;
   const Id x = is_bool ? ctx.in(0) : widened(ctx.b, ctx.in(0));
@@ -62,39 +61,39 @@ Status convert_comparison(NodeContext& ctx, std::string_view op) {
 
 }  // namespace
 
-Status convert_add(NodeContext& ctx) { return convert_arithmetic(ctx, "ADD"); }
-Status convert_sub(NodeContext& ctx) { return convert_arithmetic(ctx, "SUB"); }
-Status convert_mul(NodeContext& ctx) { return convert_arithmetic(ctx, "MUL"); }
+Status convert_add(NodeContext& ctx) { return convert_arithmetic(ctx, Op::ADD); }
+Status convert_sub(NodeContext& ctx) { return convert_arithmetic(ctx, Op::SUB); }
+Status convert_mul(NodeContext& ctx) { return convert_arithmetic(ctx, Op::MUL); }
 
 // TFLite divides no int64; quotients of sizes and positions fit 32 bits.
 Status convert_div(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_operands(2));
   GraphBuilder& b = ctx.b;
   const Id x = widened(b, ctx.in(0)), y = widened(b, second_operand(ctx));
-  if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, "DIV");
+  if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, Op::DIV);
   const Id quotient = div(b, cast(b, x, ir::DataType::kInt32), cast(b, y, ir::DataType::kInt32));
   ctx.out(0, cast(b, quotient, b.type(ctx.in(0))));
   return ok_status();
 }
 
-Status convert_max(NodeContext& ctx) { return convert_folded(ctx, "MAXIMUM"); }
-Status convert_min(NodeContext& ctx) { return convert_folded(ctx, "MINIMUM"); }
-Status convert_sum(NodeContext& ctx) { return convert_folded(ctx, "ADD"); }
+Status convert_max(NodeContext& ctx) { return convert_folded(ctx, Op::MAXIMUM); }
+Status convert_min(NodeContext& ctx) { return convert_folded(ctx, Op::MINIMUM); }
+Status convert_sum(NodeContext& ctx) { return convert_folded(ctx, Op::ADD); }
 
 Status convert_mean(NodeContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Id total, folded(ctx, "ADD"));
+  REEF_ASSIGN_OR_RETURN(const Id total, folded(ctx, Op::ADD));
   ctx.out(0, mul(ctx.b, total, 1.0 / ctx.input_count()));
   return ok_status();
 }
 
-Status convert_equal(NodeContext& ctx) { return convert_comparison(ctx, "EQUAL"); }
-Status convert_greater(NodeContext& ctx) { return convert_comparison(ctx, "GREATER"); }
-Status convert_greater_or_equal(NodeContext& ctx) { return convert_comparison(ctx, "GREATER_EQUAL"); }
-Status convert_less(NodeContext& ctx) { return convert_comparison(ctx, "LESS"); }
-Status convert_less_or_equal(NodeContext& ctx) { return convert_comparison(ctx, "LESS_EQUAL"); }
-Status convert_and(NodeContext& ctx) { return convert_comparison(ctx, "LOGICAL_AND"); }
-Status convert_or(NodeContext& ctx) { return convert_comparison(ctx, "LOGICAL_OR"); }
-Status convert_xor(NodeContext& ctx) { return convert_comparison(ctx, "NOT_EQUAL"); }
+Status convert_equal(NodeContext& ctx) { return convert_comparison(ctx, Op::EQUAL); }
+Status convert_greater(NodeContext& ctx) { return convert_comparison(ctx, Op::GREATER); }
+Status convert_greater_or_equal(NodeContext& ctx) { return convert_comparison(ctx, Op::GREATER_EQUAL); }
+Status convert_less(NodeContext& ctx) { return convert_comparison(ctx, Op::LESS); }
+Status convert_less_or_equal(NodeContext& ctx) { return convert_comparison(ctx, Op::LESS_EQUAL); }
+Status convert_and(NodeContext& ctx) { return convert_comparison(ctx, Op::LOGICAL_AND); }
+Status convert_or(NodeContext& ctx) { return convert_comparison(ctx, Op::LOGICAL_OR); }
+Status convert_xor(NodeContext& ctx) { return convert_comparison(ctx, Op::NOT_EQUAL); }
 
 // The exponent may be of another type. Squares and roots become their own operators, which have integer kernels.
 Status convert_pow(NodeContext& ctx) {
@@ -107,12 +106,12 @@ Status convert_pow(NodeContext& ctx) {
   if (exponent && keeps_shape && is_float(b.type(x))) {
     const float n = exponent->at(0);
     if (n == 1 || n == 2 || n == 0.5f || n == -0.5f) {
-      ctx.out(0, n == 1 ? x : unary(b, n == 2 ? "SQUARE" : n == 0.5f ? "SQRT" : "RSQRT", x));
+      ctx.out(0, n == 1 ? x : unary(b, n == 2 ? Op::SQUARE : n == 0.5f ? Op::SQRT : Op::RSQRT, x));
       return ok_status();
     }
   }
-  if (b.type(x) == ir::DataType::kInt32 && b.type(y) == ir::DataType::kInt32) return convert_arithmetic(ctx, "POW");
-  const Id result = binary(b, "POW", cast(b, x, ir::DataType::kFloat32), cast(b, y, ir::DataType::kFloat32));
+  if (b.type(x) == ir::DataType::kInt32 && b.type(y) == ir::DataType::kInt32) return convert_arithmetic(ctx, Op::POW);
+  const Id result = binary(b, Op::POW, cast(b, x, ir::DataType::kFloat32), cast(b, y, ir::DataType::kFloat32));
   ctx.out(0, cast(b, result, b.type(x)));
   return ok_status();
 }
@@ -123,12 +122,12 @@ Status convert_mod(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Id x = widened(b, ctx.in(0)), y = widened(b, ctx.in(1));
   if (ctx.int_attribute("fmod", 0) == 0) {
-    ctx.out(0, cast(b, binary(b, "FLOOR_MOD", x, y), b.type(ctx.in(0))));
+    ctx.out(0, cast(b, binary(b, Op::FLOOR_MOD, x, y), b.type(ctx.in(0))));
     return ok_status();
   }
   const auto magnitude = [&](Id value) { return maximum(b, value, subtract_from(b, 0, value)); };
-  const Id rest = binary(b, "FLOOR_MOD", magnitude(x), magnitude(y));
-  const Id is_negative = compare(b, "LESS", x, b.scalar(b.type(x), 0));
+  const Id rest = binary(b, Op::FLOOR_MOD, magnitude(x), magnitude(y));
+  const Id is_negative = compare(b, Op::LESS, x, b.scalar(b.type(x), 0));
   ctx.out(0, cast(b, select(b, is_negative, subtract_from(b, 0, rest), rest), b.type(ctx.in(0))));
   return ok_status();
 }
@@ -142,14 +141,14 @@ Status convert_bit_shift(NodeContext& ctx) {
   const ir::DataType type = b.type(ctx.in(0));
   if (direction == "RIGHT") {
     if (type != ir::DataType::kInt64) {
-      ctx.out(0, binary(b, "RIGHT_SHIFT", ctx.in(0), ctx.in(1)));
+      ctx.out(0, binary(b, Op::RIGHT_SHIFT, ctx.in(0), ctx.in(1)));
       return ok_status();
     }
     // TFLite shifts no 64 bits; as floating point the result is exact up to 2^24.
     const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
-    const Id factor = binary(b, "POW", b.scalar(ir::DataType::kFloat32, 0.5), amount);
+    const Id factor = binary(b, Op::POW, b.scalar(ir::DataType::kFloat32, 0.5), amount);
     const Id product = mul(b, cast(b, ctx.in(0), ir::DataType::kFloat32), factor);
-    ctx.out(0, cast(b, unary(b, "FLOOR", product), type));
+    ctx.out(0, cast(b, unary(b, Op::FLOOR, product), type));
     return ok_status();
   }
   const Id x = cast(b, ctx.in(0), ir::DataType::kInt64);
@@ -157,8 +156,8 @@ Status convert_bit_shift(NodeContext& ctx) {
   const double bits = ir::bits_per_element(type);
   const Id given = cast(b, ctx.in(1), ir::DataType::kFloat32);
   const Id amount = minimum(b, given, b.scalar(ir::DataType::kFloat32, bits - 1));
-  const Id factor = cast(b, binary(b, "POW", b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
-  const Id is_left = cast(b, compare(b, "LESS", given, b.scalar(ir::DataType::kFloat32, bits)), ir::DataType::kInt64);
+  const Id factor = cast(b, binary(b, Op::POW, b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
+  const Id is_left = cast(b, compare(b, Op::LESS, given, b.scalar(ir::DataType::kFloat32, bits)), ir::DataType::kInt64);
   ctx.out(0, cast(b, mul(b, mul(b, x, factor), is_left), type));
   return ok_status();
 }
@@ -183,7 +182,7 @@ Status convert_prelu(NodeContext& ctx) {
     slope = reshape(b, slope, dims);
   }
   if (is_float(b.type(x))) {
-    ctx.out(0, b.emit("PRELU", {x, slope}, b.type(x)));
+    ctx.out(0, b.emit(Op::PRELU, {x, slope}, b.type(x)));
     return ok_status();
   }
   const Id wide = widened(b, x), zero = b.scalar(b.type(wide), 0);

@@ -8,6 +8,7 @@
 #include "import/onnx/converters.h"
 #include "import/onnx/matmul.h"
 #include "import/onnx/recurrent.h"
+#include "ir/op.h"
 
 namespace reef::import {
 
@@ -104,7 +105,7 @@ Status gelu_of_sum(NodeContext& ctx, bool is_approximate) {
   const Id x = ctx.has(1) ? add(b, ctx.in(0), ctx.in(1)) : ctx.in(0);
   ir::Attributes attributes;
   attributes.set("approximate", is_approximate);
-  ctx.out(0, b.emit("GELU", {x}, b.type(x), std::move(attributes)));
+  ctx.out(0, b.emit(Op::GELU, {x}, b.type(x), std::move(attributes)));
   return ok_status();
 }
 
@@ -119,7 +120,7 @@ Status convert_quick_gelu(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const float alpha = ctx.float_attribute("alpha", 1.702f);
   const Id inner = alpha == 1 ? ctx.in(0) : mul(b, ctx.in(0), alpha);
-  ctx.out(0, mul(b, ctx.in(0), unary(b, "LOGISTIC", inner)));
+  ctx.out(0, mul(b, ctx.in(0), unary(b, Op::LOGISTIC, inner)));
   return ok_status();
 }
 
@@ -156,7 +157,7 @@ Status convert_embed_layer_normalization(NodeContext& ctx) {
   Id sum = add(b, gather(b, ctx.in(2), ids, 0), positions);
   if (ctx.has(1) && ctx.has(4)) sum = add(b, sum, gather(b, ctx.in(4), cast(b, ctx.in(1), ir::DataType::kInt32), 0));
   if (ctx.wants(1)) {
-    const Id count = ctx.has(7) ? reduce(b, "SUM", cast(b, ctx.in(7), ir::DataType::kInt32), {1}, false)
+    const Id count = ctx.has(7) ? reduce(b, Op::SUM, cast(b, ctx.in(7), ir::DataType::kInt32), {1}, false)
                                 : b.filled(ir::DataType::kInt32, shape_from({b.dim(ids, 0)}), 0);
     ctx.out(1, {count, onnx::ElementType::kInt32, {}});
   }

@@ -6,6 +6,7 @@
 
 #include "import/onnx/indexing.h"
 #include "import/onnx/progressions.h"
+#include "ir/op.h"
 
 namespace reef::import {
 
@@ -15,7 +16,7 @@ Id from_start(GraphBuilder& b, Id indices, std::int64_t size) {
     const bool is_plain = std::all_of(values->begin(), values->end(), [](std::int64_t at) { return at >= 0; });
     if (is_plain) return narrow;
   }
-  return binary(b, "FLOOR_MOD", narrow, b.scalar(ir::DataType::kInt32, static_cast<double>(size)));
+  return binary(b, Op::FLOOR_MOD, narrow, b.scalar(ir::DataType::kInt32, static_cast<double>(size)));
 }
 
 namespace {
@@ -98,15 +99,15 @@ Id part_of_stack(GraphBuilder& b, Id data, int axis, std::int64_t index) {
     const std::int32_t producer = b.producer(id);
     if (producer < 0) return kAbsent;
     const ir::Operator& op = b.op(producer);
-    if (op.type == "PACK") {
+    if (op.type == Op::PACK) {
       const bool is_axis = op.attributes.get_int("axis") == axis;
       if (!is_axis || index >= static_cast<std::int64_t>(op.inputs.size())) return kAbsent;
       return Id{op.inputs[static_cast<std::size_t>(index)]};
     }
     const Id source{op.inputs[0]};
-    if (op.type == "RESHAPE") {
+    if (op.type == Op::RESHAPE) {
       axis = axis_before_reshape(b.shape(source), b.shape(id), axis);
-    } else if (op.type == "TRANSPOSE") {
+    } else if (op.type == Op::TRANSPOSE) {
       const auto order = b.int_values(Id{op.inputs[1]});
       if (!order || !keeps_other_axes(*order, axis)) return kAbsent;
       axis = static_cast<int>((*order)[static_cast<std::size_t>(axis)]);
@@ -174,7 +175,7 @@ Id coordinates_from_start(GraphBuilder& b, Id indices, const Dims& data_dims, st
   const auto count = static_cast<std::size_t>(b.dim(indices, b.rank(indices) - 1));
   const Dims sizes(data_dims.begin() + static_cast<std::ptrdiff_t>(first),
                    data_dims.begin() + static_cast<std::ptrdiff_t>(first + count));
-  return binary(b, "FLOOR_MOD", narrow, b.ints(sizes));
+  return binary(b, Op::FLOOR_MOD, narrow, b.ints(sizes));
 }
 
 Status check_coordinates(NodeContext& ctx, std::size_t batch) {
@@ -227,10 +228,10 @@ Result<Id> placed(NodeContext& ctx, Id data, Id indices, Id updates, const std::
   if (reduction == "add") return cast(b, add(b, wide, scatter_nd(b, indices, changes, shape)), b.type(data));
   const Id ones = b.filled(ir::DataType::kFloat32, b.shape(changes), 1);
   const Id counts = scatter_nd(b, indices, ones, shape);
-  const Id is_hit = compare(b, "GREATER", counts, b.scalar(ir::DataType::kFloat32, 0));
+  const Id is_hit = compare(b, Op::GREATER, counts, b.scalar(ir::DataType::kFloat32, 0));
   const Id scattered = scatter_nd(b, indices, changes, shape);
   if (reduction == "none") return cast(b, select(b, is_hit, scattered, wide), b.type(data));
-  const std::string_view op = reduction == "mul" ? "MUL" : reduction == "max" ? "MAXIMUM" : "MINIMUM";
+  const Op op = reduction == "mul" ? Op::MUL : reduction == "max" ? Op::MAXIMUM : Op::MINIMUM;
   return cast(b, select(b, is_hit, binary(b, op, wide, scattered), wide), b.type(data));
 }
 
@@ -300,11 +301,11 @@ Id placed_in_box(GraphBuilder& b, Id data, Id indices, Id updates, const std::st
   if (!pattern || b.elements(data) == 0 || b.elements(updates) == 0) return kAbsent;
   const auto count = static_cast<std::int64_t>(rows->size());
   const std::int64_t row_elements = b.elements(updates) / count;
-  const std::string_view combine = reduction == "none"  ? ""
-                                   : reduction == "add" ? "ADD"
-                                   : reduction == "mul" ? "MUL"
-                                   : reduction == "max" ? "MAXIMUM"
-                                                        : "MINIMUM";
+  const OpName combine = reduction == "none"  ? OpName()
+                         : reduction == "add" ? Op::ADD
+                         : reduction == "mul" ? Op::MUL
+                         : reduction == "max" ? Op::MAXIMUM
+                                              : Op::MINIMUM;
   const Id narrow = reshape(b, data, {b.elements(data) / row_elements, row_elements});
   const auto result = write_progressions(b, combine.empty() ? narrow : widened(b, narrow), *pattern,
                                          combine.empty() ? updates : widened(b, updates), combine);

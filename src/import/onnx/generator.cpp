@@ -86,7 +86,7 @@ Status convert_trilu(NodeContext& ctx) {
   const Id k =
       ctx.has(1) ? cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32) : b.scalar(ir::DataType::kInt32, 0);
   const Id diagonal = b.ints(diagonals, shape_from({rows, columns}));
-  const Id keeps = compare(b, is_upper ? "GREATER_EQUAL" : "LESS_EQUAL", diagonal, k);
+  const Id keeps = compare(b, is_upper ? Op::GREATER_EQUAL : Op::LESS_EQUAL, diagonal, k);
   const Id wide = widened(b, x);
   ctx.out(0, cast(b, select(b, keeps, wide, b.scalar(b.type(wide), 0)), b.type(x)));
   return ok_status();
@@ -139,13 +139,13 @@ Status convert_one_hot(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", -1), rank));
   REEF_REQUIRE(b.elements(ctx.in(2)) == 2, "values has {} elements; off and on are needed", b.elements(ctx.in(2)));
   // Numbers from -depth on count from the end; others beyond the range stay off.
-  const Id is_negative = compare(b, "LESS", indices, b.scalar(ir::DataType::kInt32, 0));
+  const Id is_negative = compare(b, Op::LESS, indices, b.scalar(ir::DataType::kInt32, 0));
   const Id from_start = select(b, is_negative, add(b, indices, depth), indices);
   const Id values = widened(b, ctx.in(2));
   const Id off = reshape(b, slice_axis(b, values, 0, 0, 1), {}), on = reshape(b, slice_axis(b, values, 0, 1, 1), {});
   ir::Attributes attributes;
   attributes.set("axis", static_cast<std::int64_t>(axis == rank - 1 ? -1 : axis));
-  const Id result = b.emit("ONE_HOT", {from_start, depth, on, off}, b.type(values), std::move(attributes));
+  const Id result = b.emit(Op::ONE_HOT, {from_start, depth, on, off}, b.type(values), std::move(attributes));
   ctx.out(0, {cast(b, result, b.type(ctx.in(2))), ctx.value(2).type, {}});
   return ok_status();
 }

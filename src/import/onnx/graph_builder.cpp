@@ -205,7 +205,7 @@ Status GraphBuilder::infer(const ir::Operator& op, std::vector<ir::Shape>& shape
   return ok_status();
 }
 
-std::vector<Id> GraphBuilder::emit_many(std::string_view type, std::vector<Id> inputs, std::vector<ir::DataType> types,
+std::vector<Id> GraphBuilder::emit_many(OpName type, std::vector<Id> inputs, std::vector<ir::DataType> types,
                                         ir::Attributes attributes) {
   std::vector<Id> results;
   if (!status_.ok() || graph().operators.size() >= kMostOperators) {
@@ -256,11 +256,11 @@ std::vector<Id> GraphBuilder::emit_many(std::string_view type, std::vector<Id> i
   return results;
 }
 
-Id GraphBuilder::emit(std::string_view type, std::vector<Id> inputs, ir::DataType result, ir::Attributes attributes) {
+Id GraphBuilder::emit(OpName type, std::vector<Id> inputs, ir::DataType result, ir::Attributes attributes) {
   return emit_many(type, std::move(inputs), {result}, std::move(attributes))[0];
 }
 
-Id GraphBuilder::emit_kept(std::string_view op, Id input, ir::DataType type, ir::Quantization quantization) {
+Id GraphBuilder::emit_kept(OpName op, Id input, ir::DataType type, ir::Quantization quantization) {
   // Not known while it is made, so that it is not computed at once.
   const std::uint8_t was_known = input >= 0 ? known_[static_cast<std::size_t>(input)] : std::uint8_t{0};
   if (input >= 0) known_[static_cast<std::size_t>(input)] = 0;

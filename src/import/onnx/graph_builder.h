@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "execute/cpu/evaluate.h"
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::import {
 
@@ -82,11 +83,11 @@ class GraphBuilder {
 
   // ---- Operators: any ----
   // One output of type `type`.
-  Id emit(std::string_view op, std::vector<Id> inputs, ir::DataType type, ir::Attributes attributes = {});
-  std::vector<Id> emit_many(std::string_view op, std::vector<Id> inputs, std::vector<ir::DataType> types,
+  Id emit(OpName op, std::vector<Id> inputs, ir::DataType type, ir::Attributes attributes = {});
+  std::vector<Id> emit_many(OpName op, std::vector<Id> inputs, std::vector<ir::DataType> types,
                             ir::Attributes attributes = {});
   // One output, whose operator is not folded away; it stores numbers with `quantization`, if that says something.
-  Id emit_kept(std::string_view op, Id input, ir::DataType type, ir::Quantization quantization = {});
+  Id emit_kept(OpName op, Id input, ir::DataType type, ir::Quantization quantization = {});
 
   // ---- End ----
   // Replaces what constants alone lead to by its value, removes operators and tensors without use.

@@ -27,7 +27,7 @@ struct Sampler {
     const double low = align_corners ? 0 : -0.5, high = align_corners ? size - 1 : size - 0.5;
     const double range = high - low;
     if (range <= 0) return mul(b, x, 0.0);
-    const Id folded = binary(b, "FLOOR_MOD", unary(b, "ABS", sub(b, x, low)), number(2 * range));
+    const Id folded = binary(b, Op::FLOOR_MOD, unary(b, Op::ABS, sub(b, x, low)), number(2 * range));
     return add(b, minimum(b, folded, subtract_from(b, 2 * range, folded)), low);
   }
 
@@ -39,8 +39,9 @@ struct Sampler {
 
   // 1 where 0 <= x < size.
   Id is_inside(Id x, std::int32_t size) {
-    const Id above = compare(b, "GREATER_EQUAL", x, number(0)), below = compare(b, "LESS_EQUAL", x, number(size - 1));
-    return cast(b, compare(b, "LOGICAL_AND", above, below), ir::DataType::kFloat32);
+    const Id above = compare(b, Op::GREATER_EQUAL, x, number(0)),
+             below = compare(b, Op::LESS_EQUAL, x, number(size - 1));
+    return cast(b, compare(b, Op::LOGICAL_AND, above, below), ir::DataType::kFloat32);
   }
 
   // Pixels at whole positions y, x: [n, out h, out w, c].
@@ -69,7 +70,7 @@ struct Sampler {
   Id linear(Id y, Id x) {
     y = inside(y, height);
     x = inside(x, width);
-    const Id y0 = unary(b, "FLOOR", y), x0 = unary(b, "FLOOR", x);
+    const Id y0 = unary(b, Op::FLOOR, y), x0 = unary(b, Op::FLOOR, x);
     const Id dy = sub(b, y, y0), dx = sub(b, x, x0);
     const Id y1 = add(b, y0, 1.0), x1 = add(b, x0, 1.0);
     const auto part = [&](Id py, Id px, Id wy, Id wx) { return mul(b, fetch(py, px), weight(mul(b, wy, wx))); };
@@ -92,7 +93,7 @@ struct Sampler {
   }
 
   Id cubic(Id y, Id x) {
-    const Id y0 = unary(b, "FLOOR", y), x0 = unary(b, "FLOOR", x);
+    const Id y0 = unary(b, Op::FLOOR, y), x0 = unary(b, Op::FLOOR, x);
     const std::vector<Id> wy = cubic_weights(sub(b, y, y0)), wx = cubic_weights(sub(b, x, x0));
     Id sum = kAbsent;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -131,7 +132,7 @@ Status convert_grid_sample(NodeContext& ctx) {
   const std::string mode = ctx.string_attribute("mode", ctx.opset() >= 20 ? "linear" : "bilinear");
   Id result = kAbsent;
   if (mode == "nearest") {
-    result = s.fetch(unary(b, "ROUND", y), unary(b, "ROUND", x));
+    result = s.fetch(unary(b, Op::ROUND, y), unary(b, Op::ROUND, x));
   } else if (mode == "bilinear" || mode == "linear") {
     result = s.linear(y, x);
   } else if (mode == "bicubic" || mode == "cubic") {

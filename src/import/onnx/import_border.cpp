@@ -6,6 +6,7 @@
 
 #include "import/onnx/import_run.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 
 namespace reef::import {
 
@@ -163,7 +164,7 @@ Status Importer::set_outputs(Scope& scope) {
     }
     // Each output is a tensor of its own that some operator computes.
     if (!taken.insert(id).second || b_.is_constant(id)) {
-      id = b_.emit("RESHAPE", {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
+      id = b_.emit(Op::RESHAPE, {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
       taken.insert(id);
     }
     const auto& inputs = b_.model().subgraphs[0].inputs;
@@ -174,7 +175,7 @@ Status Importer::set_outputs(Scope& scope) {
   }
   for (const Conversion::Output& extra : conversion_.extra_outputs) {
     Id id = extra.id;
-    if (b_.is_constant(id)) id = b_.emit("RESHAPE", {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
+    if (b_.is_constant(id)) id = b_.emit(Op::RESHAPE, {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
     b_.rename(id, extra.name);
     outputs.push_back(id);
   }

@@ -16,23 +16,23 @@ Result<Id> picked_loss(NodeContext& ctx, Id log_probabilities, Id target, Id cla
   attributes.set("axis", std::int64_t{-1});
   const Id depth = b.scalar(ir::DataType::kInt32, classes);
   const Id chosen =
-      b.emit("ONE_HOT", {labels, depth, b.scalar(ir::DataType::kFloat32, 1), b.scalar(ir::DataType::kFloat32, 0)},
+      b.emit(Op::ONE_HOT, {labels, depth, b.scalar(ir::DataType::kFloat32, 1), b.scalar(ir::DataType::kFloat32, 0)},
              ir::DataType::kFloat32, std::move(attributes));
-  const Id picked = reduce(b, "SUM", mul(b, log_probabilities, chosen), {last}, false);
+  const Id picked = reduce(b, Op::SUM, mul(b, log_probabilities, chosen), {last}, false);
   Id weights = class_weights == kAbsent ? b.filled(ir::DataType::kFloat32, b.shape(target), 1)
-                                        : reduce(b, "SUM", mul(b, chosen, class_weights), {last}, false);
+                                        : reduce(b, Op::SUM, mul(b, chosen, class_weights), {last}, false);
   if (ctx.has_attribute("ignore_index")) {
     const Id ignored = b.scalar(ir::DataType::kInt32, static_cast<double>(ctx.int_attribute("ignore_index", -1)));
-    weights = mul(b, weights, cast(b, compare(b, "NOT_EQUAL", labels, ignored), ir::DataType::kFloat32));
+    weights = mul(b, weights, cast(b, compare(b, Op::NOT_EQUAL, labels, ignored), ir::DataType::kFloat32));
   }
-  const Id loss = unary(b, "NEG", mul(b, picked, weights));
+  const Id loss = unary(b, Op::NEG, mul(b, picked, weights));
   const std::string reduction = ctx.string_attribute("reduction", "mean");
   if (reduction == "none") return loss;
   REEF_REQUIRE(reduction == "mean" || reduction == "sum", "attribute reduction is '{}'", reduction);
   Dims axes;
   for (int i = 0; i < last; ++i) axes.push_back(i);
-  const Id sum = reduce(b, "SUM", loss, axes, false);
-  return reduction == "sum" ? sum : div(b, sum, reduce(b, "SUM", weights, axes, false));
+  const Id sum = reduce(b, Op::SUM, loss, axes, false);
+  return reduction == "sum" ? sum : div(b, sum, reduce(b, Op::SUM, weights, axes, false));
 }
 
 // Rows of classes: [n, c, d1, d2, ...] -> [n, d, c] and targets [n, d], so that ranks stay small.
@@ -71,7 +71,7 @@ Status convert_negative_log_likelihood_loss(NodeContext& ctx) {
 Status convert_softmax_cross_entropy_loss(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Rows rows, rows_of(ctx));
   GraphBuilder& b = ctx.b;
-  const Id logs = unary(b, "LOG_SOFTMAX", rows.scores);
+  const Id logs = unary(b, Op::LOG_SOFTMAX, rows.scores);
   REEF_ASSIGN_OR_RETURN(const Id loss, picked_loss(ctx, logs, rows.target, ctx.in(2)));
   give_loss(ctx, loss);
   if (ctx.wants(1)) ctx.out(1, reshape(b, transpose(b, logs, {0, 2, 1}), dims_of(b.shape(ctx.in(0)))));

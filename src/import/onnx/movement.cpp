@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that move elements: join, cut, pad, repeat, pick.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "import/onnx/converter.h"
@@ -230,7 +229,7 @@ Status convert_pad(NodeContext& ctx) {
     for (std::size_t i = 0; i < before.size(); ++i) amounts.insert(amounts.end(), {before[i], after[i]});
     ir::Attributes attributes;
     attributes.set("mode", ir::EnumName{"REFLECT"});
-    ctx.out(0, b.emit("MIRROR_PAD", {x, b.ints(amounts, {static_cast<std::int32_t>(before.size()), 2})}, b.type(x),
+    ctx.out(0, b.emit(Op::MIRROR_PAD, {x, b.ints(amounts, {static_cast<std::int32_t>(before.size()), 2})}, b.type(x),
                       std::move(attributes)));
     return ok_status();
   }
@@ -265,7 +264,7 @@ Status convert_depth_to_space(NodeContext& ctx) {
   if (mode == "DCR") {
     ir::Attributes attributes;
     attributes.set("block_size", block);
-    ctx.out(0, channels_first(b, b.emit("DEPTH_TO_SPACE", {channels_last(b, x)}, b.type(x), std::move(attributes))));
+    ctx.out(0, channels_first(b, b.emit(Op::DEPTH_TO_SPACE, {channels_last(b, x)}, b.type(x), std::move(attributes))));
     return ok_status();
   }
   REEF_REQUIRE(mode == "CRD", "attribute mode is '{}'", mode);
@@ -275,7 +274,7 @@ Status convert_depth_to_space(NodeContext& ctx) {
   const Id outer = reshape(b, transpose(b, parts, {0, 2, 1}), {s[0], s[2], s[3], s[1]});
   ir::Attributes attributes;
   attributes.set("block_size", block);
-  ctx.out(0, channels_first(b, b.emit("DEPTH_TO_SPACE", {outer}, b.type(x), std::move(attributes))));
+  ctx.out(0, channels_first(b, b.emit(Op::DEPTH_TO_SPACE, {outer}, b.type(x), std::move(attributes))));
   return ok_status();
 }
 
@@ -288,7 +287,7 @@ Status convert_space_to_depth(NodeContext& ctx) {
   ir::Attributes attributes;
   attributes.set("block_size", block);
   const Id last = channels_last(b, ctx.in(0));
-  Id deep = b.emit("SPACE_TO_DEPTH", {last}, b.type(last), std::move(attributes));
+  Id deep = b.emit(Op::SPACE_TO_DEPTH, {last}, b.type(last), std::move(attributes));
   const std::string mode = ctx.string_attribute("mode", "DCR");
   REEF_REQUIRE(mode == "DCR" || mode == "CRD", "attribute mode is '{}'", mode);
   if (mode == "CRD" && b.status().ok()) {

@@ -92,8 +92,9 @@ Chosen search(NodeContext& ctx, const Suppression& s) {
     const Id scores = reshape(b, slice_axis(b, ctx.in(1), 0, batch, 1), {s.classes, s.boxes});
     for (std::int64_t at = 0; at < s.classes; ++at) {
       const Id of_class = reshape(b, slice_axis(b, scores, 0, at, 1), {s.boxes});
-      const std::vector<Id> found = b.emit_many("NON_MAX_SUPPRESSION_V4", {boxes, of_class, most, s.iou, s.score_limit},
-                                                {ir::DataType::kInt32, ir::DataType::kInt32});
+      const std::vector<Id> found =
+          b.emit_many(Op::NON_MAX_SUPPRESSION_V4, {boxes, of_class, most, s.iou, s.score_limit},
+                      {ir::DataType::kInt32, ir::DataType::kInt32});
       chosen.boxes.push_back(found[0]);
       // The first of a longer choice are the shorter choice.
       chosen.counts.push_back(s.limit == kAbsent ? found[1] : minimum(b, found[1], s.limit));
@@ -123,7 +124,7 @@ Id used_rows(GraphBuilder& b, const Suppression& s, const Chosen& chosen) {
   Dims numbers;
   for (std::int64_t i = 0; i < s.most; ++i) numbers.push_back(i);
   const Id places = b.ints(numbers, shape_from({1, s.most}));
-  return reshape(b, compare(b, "LESS", places, concat(b, counts, 0)), {searches * s.most});
+  return reshape(b, compare(b, Op::LESS, places, concat(b, counts, 0)), {searches * s.most});
 }
 
 // All rows, those that are used first; the others -1. How many are used becomes an output of the model.
@@ -133,11 +134,11 @@ Id padded(NodeContext& ctx, Id rows, Id is_used) {
   const Id marks = cast(b, is_used, ir::DataType::kInt32);
   // Of equal marks the earlier comes first.
   const std::vector<Id> order =
-      b.emit_many("TOPK_V2", {marks, b.scalar(ir::DataType::kInt32, static_cast<double>(count))},
+      b.emit_many(Op::TOPK_V2, {marks, b.scalar(ir::DataType::kInt32, static_cast<double>(count))},
                   {ir::DataType::kInt32, ir::DataType::kInt32});
   const Id sorted = gather(b, rows, order[1], 0);
-  const Id keeps = reshape(b, compare(b, "GREATER", order[0], b.scalar(ir::DataType::kInt32, 0)), {count, 1});
-  ctx.extra_output(reduce(b, "SUM", marks, {0}, true), "count");
+  const Id keeps = reshape(b, compare(b, Op::GREATER, order[0], b.scalar(ir::DataType::kInt32, 0)), {count, 1});
+  ctx.extra_output(reduce(b, Op::SUM, marks, {0}, true), "count");
   return select(b, keeps, sorted, b.scalar(ir::DataType::kInt64, -1));
 }
 
@@ -159,8 +160,8 @@ Status convert_non_max_suppression(NodeContext& ctx) {
   if (ctx.pads_selections()) {
     result.id = padded(ctx, rows, is_used);
   } else {
-    const Id where = b.emit("WHERE", {is_used}, ir::DataType::kInt64);
-    result.id = gather(b, rows, b.emit("RESHAPE", {where, b.ints(Dims{-1})}, ir::DataType::kInt64), 0);
+    const Id where = b.emit(Op::WHERE, {is_used}, ir::DataType::kInt64);
+    result.id = gather(b, rows, b.emit(Op::RESHAPE, {where, b.ints(Dims{-1})}, ir::DataType::kInt64), 0);
   }
   ctx.out(0, result);
   return ok_status();

@@ -3,7 +3,6 @@
 // into the convolution before it; the others are written out in one form: mean, squared difference, mean, 1/root,
 // product.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "import/onnx/converter.h"
@@ -18,9 +17,9 @@ struct Normalized {
 
 Normalized normalize(GraphBuilder& b, Id x, const Dims& axes, double epsilon) {
   Normalized n;
-  n.mean = reduce(b, "MEAN", x, axes, true);
-  const Id variance = reduce(b, "MEAN", binary(b, "SQUARED_DIFFERENCE", x, n.mean), axes, true);
-  n.inverse_deviation = unary(b, "RSQRT", add(b, variance, epsilon));
+  n.mean = reduce(b, Op::MEAN, x, axes, true);
+  const Id variance = reduce(b, Op::MEAN, binary(b, Op::SQUARED_DIFFERENCE, x, n.mean), axes, true);
+  n.inverse_deviation = unary(b, Op::RSQRT, add(b, variance, epsilon));
   n.y = mul(b, sub(b, x, n.mean), n.inverse_deviation);
   return n;
 }
@@ -52,7 +51,7 @@ Status batch_normalization_training(NodeContext& ctx, double epsilon) {
   ctx.out(0, add(b, mul(b, n.y, per_channel(b, ctx.in(1), rank)), per_channel(b, ctx.in(2), rank)));
   const double momentum = ctx.float_attribute("momentum", 0.9f);
   const Id mean = reshape(b, n.mean, {b.dim(x, 1)});
-  const Id variance = reduce(b, "MEAN", binary(b, "SQUARED_DIFFERENCE", x, n.mean), axes, false);
+  const Id variance = reduce(b, Op::MEAN, binary(b, Op::SQUARED_DIFFERENCE, x, n.mean), axes, false);
   ctx.out(1, add(b, mul(b, ctx.in(3), momentum), mul(b, mean, 1 - momentum)));
   ctx.out(2, add(b, mul(b, ctx.in(4), momentum), mul(b, variance, 1 - momentum)));
   return ok_status();
@@ -71,7 +70,7 @@ Status convert_batch_normalization(NodeContext& ctx) {
   if (ctx.opset() >= 14 && ctx.int_attribute("training_mode", 0) != 0)
     return batch_normalization_training(ctx, epsilon);
   // y = (x - mean) * scale / sqrt(var + epsilon) + bias
-  const Id factor = mul(b, ctx.in(1), unary(b, "RSQRT", add(b, ctx.in(4), epsilon)));
+  const Id factor = mul(b, ctx.in(1), unary(b, Op::RSQRT, add(b, ctx.in(4), epsilon)));
   const Id offset = sub(b, ctx.in(2), mul(b, ctx.in(3), factor));
   ctx.out(0, add(b, mul(b, x, per_channel(b, factor, rank)), per_channel(b, offset, rank)));
   return ok_status();
@@ -92,7 +91,7 @@ Id group_normalized(GraphBuilder& b, Id x, std::int64_t groups, float epsilon) {
 // What exporters normalize as a group: an image [n, c, ...] that was reshaped to [n, groups, rest]. kAbsent: x is none.
 Id image_in_groups(const GraphBuilder& b, Id x) {
   const std::int32_t producer = b.producer(x);
-  if (b.rank(x) != 3 || producer < 0 || b.op(producer).type != "RESHAPE") return kAbsent;
+  if (b.rank(x) != 3 || producer < 0 || b.op(producer).type != Op::RESHAPE) return kAbsent;
   const Id source{b.op(producer).inputs[0]};
   const bool fits = b.is_shape_known(source) && b.rank(source) >= 4 && b.dim(source, 0) == b.dim(x, 0) &&
                     b.dim(x, 1) >= 1 && b.dim(source, 1) % b.dim(x, 1) == 0;
@@ -142,8 +141,8 @@ Status convert_rms_normalization(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int first, ctx.axis(ctx.int_attribute("axis", -1), b.rank(x)));
   Dims axes;
   for (int i = first; i < b.rank(x); ++i) axes.push_back(i);
-  const Id mean = reduce(b, "MEAN", unary(b, "SQUARE", x), axes, true);
-  const Id inverse = unary(b, "RSQRT", add(b, mean, ctx.float_attribute("epsilon", 1e-5f)));
+  const Id mean = reduce(b, Op::MEAN, unary(b, Op::SQUARE, x), axes, true);
+  const Id inverse = unary(b, Op::RSQRT, add(b, mean, ctx.float_attribute("epsilon", 1e-5f)));
   ctx.out(0, mul(b, mul(b, x, inverse), ctx.in(1)));
   return ok_status();
 }
@@ -190,8 +189,8 @@ Status convert_lp_normalization(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", -1), b.rank(x)));
   const std::int64_t p = ctx.int_attribute("p", 2);
   REEF_REQUIRE(p == 1 || p == 2, "attribute p is {}", p);
-  const Id norm = p == 1 ? reduce(b, "SUM", unary(b, "ABS", x), {axis}, true)
-                         : unary(b, "SQRT", reduce(b, "SUM", unary(b, "SQUARE", x), {axis}, true));
+  const Id norm = p == 1 ? reduce(b, Op::SUM, unary(b, Op::ABS, x), {axis}, true)
+                         : unary(b, Op::SQRT, reduce(b, Op::SUM, unary(b, Op::SQUARE, x), {axis}, true));
   // Where all elements are 0, so is the result.
   ctx.out(0, div(b, x, maximum(b, norm, b.scalar(b.type(norm), std::numeric_limits<float>::min()))));
   return ok_status();
@@ -210,7 +209,7 @@ Status convert_lrn(NodeContext& ctx) {
   const double alpha = ctx.float_attribute("alpha", 1e-4f), beta = ctx.float_attribute("beta", 0.75f);
   const double bias = ctx.float_attribute("bias", 1);
   const std::int64_t before = (size - 1) / 2, after = size / 2;
-  const Id squares = pad_constant(b, unary(b, "SQUARE", x), {0, before, 0, 0}, {0, after, 0, 0}, 0);
+  const Id squares = pad_constant(b, unary(b, Op::SQUARE, x), {0, before, 0, 0}, {0, after, 0, 0}, 0);
   Id sum = kAbsent;
   for (std::int64_t i = 0; i < size; ++i) {
     const Id part = slice_axis(b, squares, 1, i, b.dim(x, 1));

@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "ir/model.h"
+#include "ir/op.h"
 
 namespace reef::import {
 
 // An operator without operands. `type`: of its result. The version is the one that TFLite's converter gives.
-ir::Operator new_operator(std::string_view op, ir::DataType type, ir::Attributes attributes);
+ir::Operator new_operator(OpName op, ir::DataType type, ir::Attributes attributes);
 
 }  // namespace reef::import

@@ -5,6 +5,7 @@
 // Places are computed in float32: of sizes beyond some thousands, a place on the very border between two elements can
 // fall on the other side.
 #include "import/onnx/resize.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
@@ -21,12 +22,12 @@ struct OpenAxis {
 // Where each element of the result lies in the input: float32 [out].
 Result<Id> sources(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a) {
   const Id zero = b.scalar(ir::DataType::kInt32, 0), one = b.scalar(ir::DataType::kInt32, 1);
-  const Id x = cast(b, b.emit("RANGE", {zero, a.out, one}, ir::DataType::kInt32), ir::DataType::kFloat32);
+  const Id x = cast(b, b.emit(Op::RANGE, {zero, a.out, one}, ir::DataType::kInt32), ir::DataType::kFloat32);
   const Id half_pixel = div(b, add(b, x, 0.5), a.scale);
   if (m.coordinates == "half_pixel") return sub(b, half_pixel, 0.5);
   if (m.coordinates == "tf_half_pixel_for_nn") return half_pixel;
   if (m.coordinates == "asymmetric") return div(b, x, a.scale);
-  const Id has_many = compare(b, "GREATER", a.out, one);
+  const Id has_many = compare(b, Op::GREATER, a.out, one);
   if (m.coordinates == "pytorch_half_pixel") return select(b, has_many, sub(b, half_pixel, 0.5), mul(b, x, 0.0));
   if (m.coordinates == "align_corners") {
     const Id gaps = maximum(b, sub(b, a.length, 1.0), number(b, 1e-6));
@@ -36,10 +37,10 @@ Result<Id> sources(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a) {
 }
 
 Id nearest_to(GraphBuilder& b, const ResizeMode& m, Id x) {
-  if (m.nearest == "floor") return unary(b, "FLOOR", x);
-  if (m.nearest == "ceil") return unary(b, "CEIL", x);
-  if (m.nearest == "round_prefer_ceil") return unary(b, "FLOOR", add(b, x, 0.5));
-  return unary(b, "CEIL", sub(b, x, 0.5));
+  if (m.nearest == "floor") return unary(b, Op::FLOOR, x);
+  if (m.nearest == "ceil") return unary(b, Op::CEIL, x);
+  if (m.nearest == "round_prefer_ceil") return unary(b, Op::FLOOR, add(b, x, 0.5));
+  return unary(b, Op::CEIL, sub(b, x, 0.5));
 }
 
 // The cubic kernel at the distance |t + offset| for 0 <= t < 1, as a polynomial in d = the distance.
@@ -59,7 +60,7 @@ struct Tap {
 
 std::vector<Tap> taps_of(GraphBuilder& b, const ResizeMode& m, Id x) {
   if (m.mode == "nearest") return {{nearest_to(b, m, x), kAbsent}};
-  const Id first = unary(b, "FLOOR", x);
+  const Id first = unary(b, Op::FLOOR, x);
   const Id part = sub(b, x, first), rest = subtract_from(b, 1.0, part);
   if (m.mode == "linear") return {{first, rest}, {add(b, first, 1.0), part}};
   return {{sub(b, first, 1.0), cubic_weight(b, add(b, part, 1.0), m.cubic, false)},
@@ -72,9 +73,9 @@ std::vector<Tap> taps_of(GraphBuilder& b, const ResizeMode& m, Id x) {
 void exclude_outside(GraphBuilder& b, std::int64_t size, std::vector<Tap>& taps) {
   Id total = kAbsent;
   for (Tap& tap : taps) {
-    const Id is_inside = b.emit("LOGICAL_AND",
-                                {compare(b, "GREATER_EQUAL", tap.place, number(b, 0)),
-                                 compare(b, "LESS", tap.place, number(b, static_cast<double>(size)))},
+    const Id is_inside = b.emit(Op::LOGICAL_AND,
+                                {compare(b, Op::GREATER_EQUAL, tap.place, number(b, 0)),
+                                 compare(b, Op::LESS, tap.place, number(b, static_cast<double>(size)))},
                                 ir::DataType::kBool);
     tap.weight = select(b, is_inside, tap.weight, mul(b, tap.weight, 0.0));
     total = total == kAbsent ? tap.weight : add(b, total, tap.weight);
@@ -92,7 +93,8 @@ Result<Id> along_axis(GraphBuilder& b, const ResizeMode& m, Id x, int axis, int 
   for (const Tap& tap : taps) {
     const Id inside = minimum(b, maximum(b, tap.place, number(b, 0)), number(b, static_cast<double>(a.in - 1)));
     Id part = gather(b, x, cast(b, inside, ir::DataType::kInt32), axis);
-    if (tap.weight != kAbsent) part = mul(b, part, b.emit("RESHAPE", {tap.weight, b.ints(column)}, b.type(tap.weight)));
+    if (tap.weight != kAbsent)
+      part = mul(b, part, b.emit(Op::RESHAPE, {tap.weight, b.ints(column)}, b.type(tap.weight)));
     sum = sum == kAbsent ? part : add(b, sum, part);
   }
   return sum;
@@ -122,7 +124,7 @@ Status open_resize(NodeContext& ctx, const ResizeMode& m, int input, bool is_siz
     const Id size = number(b, static_cast<double>(a.in));
     a.scale = is_sizes ? div(b, cast(b, own, ir::DataType::kFloat32), size) : own;
     a.length = is_sizes ? cast(b, own, ir::DataType::kFloat32) : mul(b, own, size);
-    a.out = cast(b, unary(b, "FLOOR", a.length), ir::DataType::kInt32);
+    a.out = cast(b, unary(b, Op::FLOOR, a.length), ir::DataType::kInt32);
     REEF_ASSIGN_OR_RETURN(y, along_axis(b, m, y, i, rank, a));
   }
   ctx.out(0, cast(b, y, type));

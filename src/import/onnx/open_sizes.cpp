@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/open_sizes.h"
+#include "ir/op.h"
 
 #include <numbers>
 
@@ -26,18 +27,18 @@ Id int32_scalar(NodeContext& ctx, int i) { return cast(ctx.b, reshape(ctx.b, ctx
 
 // int32 [n, rank]: 1 where the axis of the row is that of the column. Axes [n] may count from the end.
 Id axis_marks(GraphBuilder& b, Id axes, std::int64_t rank) {
-  const Id from_start = binary(b, "FLOOR_MOD", axes, b.scalar(ir::DataType::kInt32, static_cast<double>(rank)));
+  const Id from_start = binary(b, Op::FLOOR_MOD, axes, b.scalar(ir::DataType::kInt32, static_cast<double>(rank)));
   const Id rows = reshape(b, from_start, {b.elements(axes), 1});
-  return cast(b, compare(b, "EQUAL", rows, b.ints(counting(rank), shape_from({1, rank}))), ir::DataType::kInt32);
+  return cast(b, compare(b, Op::EQUAL, rows, b.ints(counting(rank), shape_from({1, rank}))), ir::DataType::kInt32);
 }
 
-Id is_positive(GraphBuilder& b, Id x) { return compare(b, "GREATER", x, b.scalar(b.type(x), 0)); }
+Id is_positive(GraphBuilder& b, Id x) { return compare(b, Op::GREATER, x, b.scalar(b.type(x), 0)); }
 
-Id reshaped(GraphBuilder& b, Id x, Id shape) { return b.emit("RESHAPE", {x, shape}, b.type(x)); }
+Id reshaped(GraphBuilder& b, Id x, Id shape) { return b.emit(Op::RESHAPE, {x, shape}, b.type(x)); }
 
 // Numbers of the elements of `marks` (int32, 1 or 0) that are 1, `count` of them.
 Id marked_places(GraphBuilder& b, Id marks, std::int64_t count) {
-  return b.emit_many("TOPK_V2", {marks, b.scalar(ir::DataType::kInt32, static_cast<double>(count))},
+  return b.emit_many(Op::TOPK_V2, {marks, b.scalar(ir::DataType::kInt32, static_cast<double>(count))},
                      {ir::DataType::kInt32, ir::DataType::kInt32})[1];
 }
 
@@ -49,12 +50,12 @@ Id open_pad_by_gather(GraphBuilder& b, Id x, Id pads, bool is_edge) {
   for (std::int64_t i = 0; i < rank; ++i) {
     const std::int64_t size = dims[static_cast<std::size_t>(i)];
     const Id begin = subtract_from(b, 0, amount(i)), end = add(b, amount(rank + i), static_cast<double>(size));
-    Id places = b.emit("RANGE", {begin, end, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
+    Id places = b.emit(Op::RANGE, {begin, end, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
     if (is_edge) {
       places = maximum(b, places, b.scalar(ir::DataType::kInt32, 0));
       places = minimum(b, places, b.scalar(ir::DataType::kInt32, static_cast<double>(size) - 1));
     } else {
-      places = binary(b, "FLOOR_MOD", places, b.scalar(ir::DataType::kInt32, static_cast<double>(size)));
+      places = binary(b, Op::FLOOR_MOD, places, b.scalar(ir::DataType::kInt32, static_cast<double>(size)));
     }
     x = gather(b, x, places, static_cast<int>(i));
   }
@@ -70,7 +71,7 @@ Status open_reshape(NodeContext& ctx) {
     // 0 keeps the input's size.
     Dims sizes = dims_of(b.shape(ctx.in(0)));
     sizes.resize(static_cast<std::size_t>(b.elements(shape)), 0);
-    const Id is_kept = compare(b, "EQUAL", shape, b.scalar(ir::DataType::kInt32, 0));
+    const Id is_kept = compare(b, Op::EQUAL, shape, b.scalar(ir::DataType::kInt32, 0));
     shape = select(b, is_kept, b.ints(sizes), shape);
   }
   ctx.out(0, reshaped(b, ctx.in(0), shape));
@@ -80,8 +81,8 @@ Status open_reshape(NodeContext& ctx) {
 Status open_expand(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Id own = b.ints(dims_of(b.shape(ctx.in(0))));
-  const Id shape = b.emit("BROADCAST_ARGS", {own, int32_list(ctx, 1)}, ir::DataType::kInt32);
-  ctx.out(0, b.emit("BROADCAST_TO", {ctx.in(0), shape}, b.type(ctx.in(0))));
+  const Id shape = b.emit(Op::BROADCAST_ARGS, {own, int32_list(ctx, 1)}, ir::DataType::kInt32);
+  ctx.out(0, b.emit(Op::BROADCAST_TO, {ctx.in(0), shape}, b.type(ctx.in(0))));
   return ok_status();
 }
 
@@ -96,13 +97,13 @@ Status open_constant_of_shape(NodeContext& ctx) {
     REEF_REQUIRE(b.elements(one) == 1, "attribute value has {} elements", b.elements(one));
     one = reshape(b, one, {});
   }
-  value.id = b.emit("FILL", {int32_list(ctx, 0), one}, b.type(one));
+  value.id = b.emit(Op::FILL, {int32_list(ctx, 0), one}, b.type(one));
   ctx.out(0, value);
   return ok_status();
 }
 
 Status open_tile(NodeContext& ctx) {
-  ctx.out(0, ctx.b.emit("TILE", {ctx.in(0), int32_list(ctx, 1)}, ctx.b.type(ctx.in(0))));
+  ctx.out(0, ctx.b.emit(Op::TILE, {ctx.in(0), int32_list(ctx, 1)}, ctx.b.type(ctx.in(0))));
   return ok_status();
 }
 
@@ -110,7 +111,7 @@ Status open_squeeze(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const std::int64_t rank = b.rank(ctx.in(0)), dropped = b.elements(ctx.in(1));
   REEF_REQUIRE(dropped <= rank, "{} axes of {} dimensions are to be dropped", dropped, rank);
-  const Id drops = reduce(b, "SUM", axis_marks(b, int32_list(ctx, 1), rank), {0}, false);
+  const Id drops = reduce(b, Op::SUM, axis_marks(b, int32_list(ctx, 1), rank), {0}, false);
   const Id kept = marked_places(b, subtract_from(b, 1, drops), rank - dropped);
   ctx.out(0, reshaped(b, ctx.in(0), gather(b, b.ints(dims_of(b.shape(ctx.in(0)))), kept, 0)));
   return ok_status();
@@ -124,12 +125,12 @@ Status open_unsqueeze(NodeContext& ctx) {
     ctx.out(0, reshape(b, ctx.in(0), Dims(static_cast<std::size_t>(rank), 1)));
     return ok_status();
   }
-  const Id keeps = subtract_from(b, 1, reduce(b, "SUM", axis_marks(b, int32_list(ctx, 1), rank), {0}, false));
+  const Id keeps = subtract_from(b, 1, reduce(b, Op::SUM, axis_marks(b, int32_list(ctx, 1), rank), {0}, false));
   ir::Attributes attributes;
   attributes.set("exclusive", true);
   attributes.set("reverse", false);
   const Id before =
-      b.emit("CUMSUM", {keeps, b.scalar(ir::DataType::kInt32, 0)}, ir::DataType::kInt32, std::move(attributes));
+      b.emit(Op::CUMSUM, {keeps, b.scalar(ir::DataType::kInt32, 0)}, ir::DataType::kInt32, std::move(attributes));
   const Id place = minimum(b, before, b.scalar(ir::DataType::kInt32, static_cast<double>(dims.size()) - 1));
   const Id sizes = gather(b, b.ints(dims), place, 0);
   ctx.out(0, reshaped(b, ctx.in(0), select(b, is_positive(b, keeps), sizes, b.scalar(ir::DataType::kInt32, 1))));
@@ -147,10 +148,10 @@ Status open_slice(NodeContext& ctx) {
   }
   const Id axes = ctx.has(3) ? int32_list(ctx, 3) : b.ints(counting(count));
   const Id marks = axis_marks(b, axes, rank);
-  const Id is_named = is_positive(b, reduce(b, "SUM", marks, {0}, false));
+  const Id is_named = is_positive(b, reduce(b, Op::SUM, marks, {0}, false));
   const auto spread = [&](int input, const Dims& others) {
     const Id column = reshape(b, int32_list(ctx, input), {count, 1});
-    return select(b, is_named, reduce(b, "SUM", mul(b, marks, column), {0}, false), b.ints(others));
+    return select(b, is_named, reduce(b, Op::SUM, mul(b, marks, column), {0}, false), b.ints(others));
   };
   const Dims ones(static_cast<std::size_t>(rank), 1);
   const Id begins = spread(1, Dims(static_cast<std::size_t>(rank), 0)), ends = spread(2, dims_of(b.shape(x)));
@@ -160,7 +161,7 @@ Status open_slice(NodeContext& ctx) {
     attributes.set(mask, std::int64_t{0});
   }
   attributes.set("offset", false);
-  ctx.out(0, b.emit("STRIDED_SLICE", {x, begins, ends, steps}, b.type(x), std::move(attributes)));
+  ctx.out(0, b.emit(Op::STRIDED_SLICE, {x, begins, ends, steps}, b.type(x), std::move(attributes)));
   return ok_status();
 }
 
@@ -173,7 +174,7 @@ Status open_split(NodeContext& ctx) {
   ir::Attributes attributes;
   attributes.set("num_splits", static_cast<std::int64_t>(ctx.output_count()));
   const std::vector<Id> parts = b.emit_many(
-      "SPLIT_V", {x, int32_list(ctx, 1), b.scalar(ir::DataType::kInt32, axis)},
+      Op::SPLIT_V, {x, int32_list(ctx, 1), b.scalar(ir::DataType::kInt32, axis)},
       std::vector<ir::DataType>(static_cast<std::size_t>(ctx.output_count()), b.type(x)), std::move(attributes));
   for (int i = 0; i < ctx.output_count(); ++i) ctx.out(i, parts[static_cast<std::size_t>(i)]);
   return ok_status();
@@ -187,7 +188,7 @@ Status open_range(NodeContext& ctx) {
     REEF_REQUIRE(b.elements(ctx.in(i)) == 1, "input {} has {} elements", i, b.elements(ctx.in(i)));
     operands.push_back(cast(b, reshape(b, ctx.in(i), {}), wide));
   }
-  ctx.out(0, cast(b, b.emit("RANGE", operands, wide), type));
+  ctx.out(0, cast(b, b.emit(Op::RANGE, operands, wide), type));
   return ok_status();
 }
 
@@ -207,7 +208,7 @@ Status open_pad(NodeContext& ctx, const std::string& mode) {
   if (mode == "reflect") {
     ir::Attributes attributes;
     attributes.set("mode", ir::EnumName{"REFLECT"});
-    ctx.out(0, cast(b, b.emit("MIRROR_PAD", {x, pads}, b.type(x), std::move(attributes)), b.type(ctx.in(0))));
+    ctx.out(0, cast(b, b.emit(Op::MIRROR_PAD, {x, pads}, b.type(x), std::move(attributes)), b.type(ctx.in(0))));
     return ok_status();
   }
   Id value = b.scalar(b.type(x), 0);
@@ -215,7 +216,7 @@ Status open_pad(NodeContext& ctx, const std::string& mode) {
     REEF_REQUIRE(b.elements(ctx.in(2)) == 1, "constant_value has {} elements", b.elements(ctx.in(2)));
     value = cast(b, reshape(b, ctx.in(2), {1}), b.type(x));
   }
-  ctx.out(0, cast(b, b.emit("PADV2", {x, pads, value}, b.type(x)), b.type(ctx.in(0))));
+  ctx.out(0, cast(b, b.emit(Op::PADV2, {x, pads, value}, b.type(x)), b.type(ctx.in(0))));
   return ok_status();
 }
 
@@ -227,16 +228,16 @@ Status open_window(NodeContext& ctx, const std::vector<double>& coefficients) {
   REEF_REQUIRE(b.elements(ctx.in(0)) == 1, "the size has {} elements", b.elements(ctx.in(0)));
   const Id size = int32_scalar(ctx, 0);
   const Id one = b.scalar(ir::DataType::kInt32, 1);
-  const Id places = cast(b, b.emit("RANGE", {b.scalar(ir::DataType::kInt32, 0), size, one}, ir::DataType::kInt32),
+  const Id places = cast(b, b.emit(Op::RANGE, {b.scalar(ir::DataType::kInt32, 0), size, one}, ir::DataType::kInt32),
                          ir::DataType::kFloat32);
   const Id periods = ctx.int_attribute("periodic", 1) != 0 ? size : maximum(b, sub(b, size, 1.0), one);
   const Id angle = mul(b, div(b, places, cast(b, periods, ir::DataType::kFloat32)), 2 * std::numbers::pi);
   Id window = kAbsent;
   for (std::size_t k = 1; k < coefficients.size(); ++k) {
-    const Id part = mul(b, unary(b, "COS", mul(b, angle, static_cast<double>(k))), coefficients[k]);
+    const Id part = mul(b, unary(b, Op::COS, mul(b, angle, static_cast<double>(k))), coefficients[k]);
     window = add(b, part, k == 1 ? b.scalar(ir::DataType::kFloat32, coefficients[0]) : window);
   }
-  ctx.out(0, {b.emit("CAST", {window}, *stored), type, {}});
+  ctx.out(0, {b.emit(Op::CAST, {window}, *stored), type, {}});
   return ok_status();
 }
 

@@ -4,15 +4,15 @@
 //
 // One spatial axis is two of which one has size 1; three are a pool over two followed by one over the first. Dilated
 // windows, which TFLite has not, are the largest of strided slices, axis by axis.
-#include <cmath>
 #include <limits>
 
 #include "import/onnx/window.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
 
-Id pool_2d(GraphBuilder& b, std::string_view op, Id x, const Window& window, std::string_view padding) {
+Id pool_2d(GraphBuilder& b, OpName op, Id x, const Window& window, std::string_view padding) {
   ir::Attributes attributes;
   attributes.set("padding", ir::EnumName{std::string(padding)});
   attributes.set("stride_w", window[1].stride);
@@ -24,7 +24,7 @@ Id pool_2d(GraphBuilder& b, std::string_view op, Id x, const Window& window, std
 
 // The largest (or sum) of one slice of x per element of the window, first along rows, then along columns. x is padded
 // already, [n, h, w, c].
-Id pool_by_slices(GraphBuilder& b, std::string_view op, Id x, const Window& window) {
+Id pool_by_slices(GraphBuilder& b, OpName op, Id x, const Window& window) {
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const WindowAxis& w = window[axis];
     const Dims dims = dims_of(b.shape(x));
@@ -51,11 +51,11 @@ Id max_pool_2d(GraphBuilder& b, Id x, const Window& window) {
                                                            : std::numeric_limits<float>::lowest();
   if (is_integer || is_dilated(window)) {
     const Id wide = padded(b, widened(b, x), window, lowest);
-    return cast(b, pool_by_slices(b, "MAXIMUM", wide, window), b.type(x));
+    return cast(b, pool_by_slices(b, Op::MAXIMUM, wide, window), b.type(x));
   }
   const std::string_view padding = tflite_padding(window);
-  if (!padding.empty()) return pool_2d(b, "MAX_POOL_2D", x, window, padding);
-  return pool_2d(b, "MAX_POOL_2D", padded(b, x, window, lowest), window, "VALID");
+  if (!padding.empty()) return pool_2d(b, Op::MAX_POOL_2D, x, window, padding);
+  return pool_2d(b, Op::MAX_POOL_2D, padded(b, x, window, lowest), window, "VALID");
 }
 
 // How many elements of window `index` along an axis count.
@@ -74,7 +74,7 @@ Id average_pool_2d(GraphBuilder& b, Id x, const Window& window, bool include_pad
   const std::string_view padding = tflite_padding(window);
   // TFLite leaves padding out of the count.
   const bool tflite_counts_alike = padding == "VALID" || (padding == "SAME" && !include_padding);
-  if (tflite_counts_alike && !is_dilated(window)) return pool_2d(b, "AVERAGE_POOL_2D", x, window, padding);
+  if (tflite_counts_alike && !is_dilated(window)) return pool_2d(b, Op::AVERAGE_POOL_2D, x, window, padding);
   const double whole = static_cast<double>(window[0].kernel * window[1].kernel);
   std::vector<float> factors;
   bool is_uniform = true;
@@ -86,8 +86,8 @@ Id average_pool_2d(GraphBuilder& b, Id x, const Window& window, bool include_pad
     }
   }
   const Id wide = padded(b, x, window, 0);
-  Id result = is_dilated(window) ? mul(b, pool_by_slices(b, "ADD", wide, window), 1.0 / whole)
-                                 : pool_2d(b, "AVERAGE_POOL_2D", wide, window, "VALID");
+  Id result = is_dilated(window) ? mul(b, pool_by_slices(b, Op::ADD, wide, window), 1.0 / whole)
+                                 : pool_2d(b, Op::AVERAGE_POOL_2D, wide, window, "VALID");
   if (is_uniform) return result;
   return mul(b, result, b.floats(factors, shape_from({1, window[0].output, window[1].output, 1})));
 }
@@ -173,7 +173,7 @@ Id max_pool_indices(GraphBuilder& b, Id x, const Window& window, bool is_column_
                         x0 + (window[1].output - 1) * window[1].stride + 1, padded_dims[3]};
       const Dims step = {1, window[0].stride, window[1].stride, 1};
       const Id value = strided_slice(b, values, begin, end, step), at = strided_slice(b, where, begin, end, step);
-      const Id is_better = best == kAbsent ? kAbsent : compare(b, "GREATER", value, best);
+      const Id is_better = best == kAbsent ? kAbsent : compare(b, Op::GREATER, value, best);
       best_at = best == kAbsent ? at : select(b, is_better, at, best_at);
       best = best == kAbsent ? value : maximum(b, value, best);
     }
@@ -213,10 +213,10 @@ Status convert_lp_pool(NodeContext& ctx) {
   REEF_REQUIRE(p >= 1, "attribute p is {}", p);
   double count = 1;
   for (const WindowAxis& axis : window) count *= static_cast<double>(axis.kernel);
-  const Id powers = p == 2 ? unary(b, "SQUARE", ctx.in(0)) : power(b, unary(b, "ABS", ctx.in(0)), p);
+  const Id powers = p == 2 ? unary(b, Op::SQUARE, ctx.in(0)) : power(b, unary(b, Op::ABS, ctx.in(0)), p);
   const Id means = pool_any(b, powers, window, [&](Id x, const Window& w) { return average_pool_2d(b, x, w, true); });
   const Id sums = mul(b, means, count);
-  ctx.out(0, p == 2 ? unary(b, "SQRT", sums) : power(b, sums, 1 / p));
+  ctx.out(0, p == 2 ? unary(b, Op::SQRT, sums) : power(b, sums, 1 / p));
   return ok_status();
 }
 
@@ -231,7 +231,7 @@ Result<Dims> spatial_axes(NodeContext& ctx) {
 }
 
 // Over [n, spatial..., c], as TFLite's models have it.
-Id reduce_spatial(GraphBuilder& b, std::string_view op, Id x) {
+Id reduce_spatial(GraphBuilder& b, OpName op, Id x) {
   Dims axes;
   for (int i = 1; i < b.rank(x) - 1; ++i) axes.push_back(i);
   return channels_first(b, reduce(b, op, channels_last(b, x), axes, true));
@@ -245,13 +245,13 @@ Status convert_global_average_pool(NodeContext& ctx) {
   Dims axes;
   const Id last = channels_last(b, ctx.in(0));
   for (int i = 1; i < b.rank(last) - 1; ++i) axes.push_back(i);
-  ctx.out(0, channels_first(b, reduce(b, "MEAN", last, axes, true)));
+  ctx.out(0, channels_first(b, reduce(b, Op::MEAN, last, axes, true)));
   return ok_status();
 }
 
 Status convert_global_max_pool(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(spatial_axes(ctx).status());
-  ctx.out(0, reduce_spatial(ctx.b, "REDUCE_MAX", ctx.in(0)));
+  ctx.out(0, reduce_spatial(ctx.b, Op::REDUCE_MAX, ctx.in(0)));
   return ok_status();
 }
 
@@ -260,7 +260,7 @@ Status convert_global_lp_pool(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const double p = static_cast<double>(ctx.int_attribute("p", 2));
   REEF_REQUIRE(p >= 1, "attribute p is {}", p);
-  const Id sums = reduce_spatial(b, "SUM", power(b, unary(b, "ABS", ctx.in(0)), p));
+  const Id sums = reduce_spatial(b, Op::SUM, power(b, unary(b, Op::ABS, ctx.in(0)), p));
   ctx.out(0, power(b, sums, 1 / p));
   return ok_status();
 }

@@ -90,7 +90,7 @@ Id dequantized_by_arithmetic(GraphBuilder& b, Id x, Id scale, Id zero_point, int
 // saturate(round(x / scale) + zero point), written out.
 Id quantized_by_arithmetic(GraphBuilder& b, Id x, Id scale, Id zero_point, int axis, ir::DataType type) {
   const int rank = b.rank(x);
-  Id y = unary(b, "ROUND", div(b, x, aligned(b, scale, rank, axis)));
+  Id y = unary(b, Op::ROUND, div(b, x, aligned(b, scale, rank, axis)));
   if (zero_point != kAbsent) y = add(b, y, cast(b, aligned(b, zero_point, rank, axis), ir::DataType::kFloat32));
   const Range range = range_of(type);
   y = minimum(b, maximum(b, y, b.scalar(b.type(y), range.low)), b.scalar(b.type(y), range.high));
@@ -105,7 +105,7 @@ void give_scale(GraphBuilder& b, Id x, const ir::Quantization& q) {
     const std::int32_t producer = b.producer(x);
     if (producer < 0) return;
     const ir::Operator& op = b.model().subgraphs[0].operators[static_cast<std::size_t>(producer)];
-    const bool moves = ops::form_of(op) == ops::Form::kMove || op.type == "GATHER";
+    const bool moves = ops::form_of(op) == ops::Form::kMove || op.type == Op::GATHER;
     if (!moves || op.inputs.empty()) return;
     x = static_cast<Id>(op.inputs[0]);
   }
@@ -128,7 +128,7 @@ Id dequantize(GraphBuilder& b, Id x, Id scale, Id zero_point, int axis) {
     return dequantized_by_arithmetic(b, x, scale, zero_point, axis);
   }
   give_scale(b, x, *q);
-  return b.emit_kept("DEQUANTIZE", x, ir::DataType::kFloat32);
+  return b.emit_kept(Op::DEQUANTIZE, x, ir::DataType::kFloat32);
 }
 
 Id quantize(GraphBuilder& b, Id x, Id scale, Id zero_point, int axis, ir::DataType type) {
@@ -137,7 +137,7 @@ Id quantize(GraphBuilder& b, Id x, Id scale, Id zero_point, int axis, ir::DataTy
   if (!is_plain || (type == ir::DataType::kInt16 && q->zero_point[0] != 0)) {
     return quantized_by_arithmetic(b, x, scale, zero_point, axis, type);
   }
-  return b.emit_kept("QUANTIZE", x, type, *std::move(q));
+  return b.emit_kept(Op::QUANTIZE, x, type, *std::move(q));
 }
 
 namespace {
@@ -185,12 +185,12 @@ Status convert_dynamic_quantize_linear(NodeContext& ctx) {
   const Id x = ctx.in(0), zero = b.scalar(ir::DataType::kFloat32, 0);
   Dims axes;
   for (int i = 0; i < b.rank(x); ++i) axes.push_back(i);
-  const Id low = minimum(b, reduce(b, "REDUCE_MIN", x, axes, false), zero);
-  const Id high = maximum(b, reduce(b, "REDUCE_MAX", x, axes, false), zero);
+  const Id low = minimum(b, reduce(b, Op::REDUCE_MIN, x, axes, false), zero);
+  const Id high = maximum(b, reduce(b, Op::REDUCE_MAX, x, axes, false), zero);
   const Id scale = div(b, sub(b, high, low), 255.0);
   const auto limited = [&](Id y) { return minimum(b, maximum(b, y, zero), b.scalar(ir::DataType::kFloat32, 255)); };
-  const Id offset = unary(b, "ROUND", limited(subtract_from(b, 0.0, div(b, low, scale))));
-  const Id y = limited(add(b, unary(b, "ROUND", div(b, x, scale)), offset));
+  const Id offset = unary(b, Op::ROUND, limited(subtract_from(b, 0.0, div(b, low, scale))));
+  const Id y = limited(add(b, unary(b, Op::ROUND, div(b, x, scale)), offset));
   ctx.out(0, {cast(b, y, ir::DataType::kUInt8), onnx::ElementType::kUInt8, {}});
   ctx.out(1, {scale, onnx::ElementType::kFloat, {}});
   ctx.out(2, {cast(b, offset, ir::DataType::kUInt8), onnx::ElementType::kUInt8, {}});
@@ -255,7 +255,7 @@ Status convert_conv_integer(NodeContext& ctx) {
 namespace {
 
 // ONNX Runtime's element-wise operators on quantized tensors: (a, scale, zero) (b, scale, zero) -> (scale, zero).
-Status convert_qlinear_binary(NodeContext& ctx, std::string_view op) {
+Status convert_qlinear_binary(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(7));
   GraphBuilder& b = ctx.b;
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0), y = dequantize(b, ctx.in(3), ctx.in(4), ctx.in(5), 0);
@@ -266,13 +266,13 @@ Status convert_qlinear_binary(NodeContext& ctx, std::string_view op) {
 
 }  // namespace
 
-Status convert_qlinear_add(NodeContext& ctx) { return convert_qlinear_binary(ctx, "ADD"); }
-Status convert_qlinear_mul(NodeContext& ctx) { return convert_qlinear_binary(ctx, "MUL"); }
+Status convert_qlinear_add(NodeContext& ctx) { return convert_qlinear_binary(ctx, Op::ADD); }
+Status convert_qlinear_mul(NodeContext& ctx) { return convert_qlinear_binary(ctx, Op::MUL); }
 
 Status convert_qlinear_sigmoid(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(4));
   GraphBuilder& b = ctx.b;
-  const Id y = unary(b, "LOGISTIC", dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0));
+  const Id y = unary(b, Op::LOGISTIC, dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0));
   ctx.out(0, {quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
   return ok_status();
 }
@@ -283,7 +283,7 @@ Status convert_qlinear_leaky_relu(NodeContext& ctx) {
   ir::Attributes attributes;
   attributes.set("alpha", static_cast<double>(ctx.float_attribute("alpha", 0.01f)));
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
-  const Id y = b.emit("LEAKY_RELU", {x}, b.type(x), std::move(attributes));
+  const Id y = b.emit(Op::LEAKY_RELU, {x}, b.type(x), std::move(attributes));
   ctx.out(0, {quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
   return ok_status();
 }
@@ -295,7 +295,7 @@ Status convert_qlinear_global_average_pool(NodeContext& ctx) {
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   Dims axes;
   for (int i = is_last ? 1 : 2; i < b.rank(x) - (is_last ? 1 : 0); ++i) axes.push_back(i);
-  const Id y = reduce(b, "MEAN", x, axes, true);
+  const Id y = reduce(b, Op::MEAN, x, axes, true);
   ctx.out(0, {quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
   return ok_status();
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "import/onnx/recurrent.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
@@ -73,7 +74,7 @@ Id both_biases(GraphBuilder& b, const Direction& d) {
 // [batch, 1] bool: sequences that are not over at step t.
 Id is_running(GraphBuilder& b, const Direction& d, std::int64_t t) {
   const Id step = b.scalar(ir::DataType::kInt32, static_cast<double>(t));
-  return reshape(b, compare(b, "GREATER", d.lengths, step), {d.batch, 1});
+  return reshape(b, compare(b, Op::GREATER, d.lengths, step), {d.batch, 1});
 }
 
 struct Run {
@@ -169,7 +170,7 @@ Id turned(GraphBuilder& b, Id x, Id lengths) {
   ir::Attributes attributes;
   attributes.set("seq_dim", std::int64_t{0});
   attributes.set("batch_dim", std::int64_t{1});
-  return b.emit("REVERSE_SEQUENCE", {x, lengths}, b.type(x), std::move(attributes));
+  return b.emit(Op::REVERSE_SEQUENCE, {x, lengths}, b.type(x), std::move(attributes));
 }
 
 // Row `index` of the first axis, without it.
@@ -318,21 +319,21 @@ ActivationSpec activation_of(std::string name) {
 }
 
 Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x) {
-  const auto scaled = [&](std::string_view op, double outer, double inner) {
+  const auto scaled = [&](OpName op, double outer, double inner) {
     return mul(b, unary(b, op, mul(b, x, inner)), outer);
   };
-  if (spec.name == "sigmoid") return unary(b, "LOGISTIC", x);
-  if (spec.name == "tanh") return unary(b, "TANH", x);
-  if (spec.name == "relu") return unary(b, "RELU", x);
+  if (spec.name == "sigmoid") return unary(b, Op::LOGISTIC, x);
+  if (spec.name == "tanh") return unary(b, Op::TANH, x);
+  if (spec.name == "relu") return unary(b, Op::RELU, x);
   if (spec.name == "affine") return add(b, mul(b, x, spec.alpha), spec.beta);
-  if (spec.name == "scaledtanh") return scaled("TANH", spec.alpha, spec.beta);
-  if (spec.name == "hardsigmoid") return unary(b, "RELU_0_TO_1", add(b, mul(b, x, spec.alpha), spec.beta));
-  if (spec.name == "softsign") return div(b, x, add(b, unary(b, "ABS", x), 1.0));
-  if (spec.name == "elu" && spec.alpha == 1) return unary(b, "ELU", x);
+  if (spec.name == "scaledtanh") return scaled(Op::TANH, spec.alpha, spec.beta);
+  if (spec.name == "hardsigmoid") return unary(b, Op::RELU_0_TO_1, add(b, mul(b, x, spec.alpha), spec.beta));
+  if (spec.name == "softsign") return div(b, x, add(b, unary(b, Op::ABS, x), 1.0));
+  if (spec.name == "elu" && spec.alpha == 1) return unary(b, Op::ELU, x);
   if (spec.name == "leakyrelu") {
     ir::Attributes attributes;
     attributes.set("alpha", static_cast<double>(spec.alpha));
-    return b.emit("LEAKY_RELU", {x}, b.type(x), std::move(attributes));
+    return b.emit(Op::LEAKY_RELU, {x}, b.type(x), std::move(attributes));
   }
   return unsupported("attribute activations has '{}', which is not converted", spec.name);
 }

@@ -41,7 +41,7 @@ Result<Reduction> read_reduction(NodeContext& ctx) {
   return r;
 }
 
-Id apply(GraphBuilder& b, std::string_view op, Id x, const Reduction& r) {
+Id apply(GraphBuilder& b, OpName op, Id x, const Reduction& r) {
   if (r.open_axes != kAbsent) {
     ir::Attributes attributes;
     attributes.set("keep_dims", r.keep_dims);
@@ -54,14 +54,14 @@ Id apply(GraphBuilder& b, std::string_view op, Id x, const Reduction& r) {
 using Function = Id (*)(GraphBuilder&, Id);
 Id same(GraphBuilder&, Id x) { return x; }
 Id magnitude(GraphBuilder& b, Id x) {
-  return is_float(b.type(x)) ? unary(b, "ABS", x) : maximum(b, x, subtract_from(b, 0, x));
+  return is_float(b.type(x)) ? unary(b, Op::ABS, x) : maximum(b, x, subtract_from(b, 0, x));
 }
 Id square(GraphBuilder& b, Id x) { return mul(b, x, x); }
-Id root(GraphBuilder& b, Id x) { return unary(b, "SQRT", x); }
-Id logarithm(GraphBuilder& b, Id x) { return unary(b, "LOG", x); }
+Id root(GraphBuilder& b, Id x) { return unary(b, Op::SQRT, x); }
+Id logarithm(GraphBuilder& b, Id x) { return unary(b, Op::LOG, x); }
 
 // after(op(before(x)))
-Status convert_reduction(NodeContext& ctx, std::string_view op, Function before = same, Function after = same) {
+Status convert_reduction(NodeContext& ctx, OpName op, Function before = same, Function after = same) {
   REEF_ASSIGN_OR_RETURN(const Reduction r, read_reduction(ctx));
   GraphBuilder& b = ctx.b;
   Id x = widened(b, r.x);
@@ -92,7 +92,7 @@ bool may_be_infinite(GraphBuilder& b, Id x) {
 }
 
 // TFLite starts with the lowest (highest) float, which is then the largest (smallest) of nothing but infinite elements.
-Status convert_extreme(NodeContext& ctx, std::string_view op, bool is_largest) {
+Status convert_extreme(NodeContext& ctx, OpName op, bool is_largest) {
   REEF_ASSIGN_OR_RETURN(const Reduction r, read_reduction(ctx));
   GraphBuilder& b = ctx.b;
   Id y = apply(b, op, widened(b, r.x), r);
@@ -100,7 +100,7 @@ Status convert_extreme(NodeContext& ctx, std::string_view op, bool is_largest) {
     const double start = is_largest ? std::numeric_limits<float>::lowest() : std::numeric_limits<float>::max();
     const double infinity = std::numeric_limits<double>::infinity();
     const Id is_start =
-        compare(b, is_largest ? "LESS_EQUAL" : "GREATER_EQUAL", y, b.scalar(ir::DataType::kFloat32, start));
+        compare(b, is_largest ? Op::LESS_EQUAL : Op::GREATER_EQUAL, y, b.scalar(ir::DataType::kFloat32, start));
     y = select(b, is_start, b.scalar(ir::DataType::kFloat32, is_largest ? -infinity : infinity), y);
   }
   ctx.out(0, cast(b, y, b.type(r.x)));
@@ -109,15 +109,15 @@ Status convert_extreme(NodeContext& ctx, std::string_view op, bool is_largest) {
 
 }  // namespace
 
-Status convert_reduce_sum(NodeContext& ctx) { return convert_reduction(ctx, "SUM"); }
-Status convert_reduce_mean(NodeContext& ctx) { return convert_reduction(ctx, "MEAN"); }
-Status convert_reduce_max(NodeContext& ctx) { return convert_extreme(ctx, "REDUCE_MAX", true); }
-Status convert_reduce_min(NodeContext& ctx) { return convert_extreme(ctx, "REDUCE_MIN", false); }
-Status convert_reduce_prod(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_PROD"); }
-Status convert_reduce_l1(NodeContext& ctx) { return convert_reduction(ctx, "SUM", magnitude); }
-Status convert_reduce_l2(NodeContext& ctx) { return convert_reduction(ctx, "SUM", square, root); }
-Status convert_reduce_sum_square(NodeContext& ctx) { return convert_reduction(ctx, "SUM", square); }
-Status convert_reduce_log_sum(NodeContext& ctx) { return convert_reduction(ctx, "SUM", same, logarithm); }
+Status convert_reduce_sum(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM); }
+Status convert_reduce_mean(NodeContext& ctx) { return convert_reduction(ctx, Op::MEAN); }
+Status convert_reduce_max(NodeContext& ctx) { return convert_extreme(ctx, Op::REDUCE_MAX, true); }
+Status convert_reduce_min(NodeContext& ctx) { return convert_extreme(ctx, Op::REDUCE_MIN, false); }
+Status convert_reduce_prod(NodeContext& ctx) { return convert_reduction(ctx, Op::REDUCE_PROD); }
+Status convert_reduce_l1(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, magnitude); }
+Status convert_reduce_l2(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, square, root); }
+Status convert_reduce_sum_square(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, square); }
+Status convert_reduce_log_sum(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, same, logarithm); }
 
 // log(sum(exp(x))), with the largest element taken out so that exp stays small.
 Status convert_reduce_log_sum_exp(NodeContext& ctx) {
@@ -132,16 +132,16 @@ Status convert_reduce_log_sum_exp(NodeContext& ctx) {
     ctx.out(0, r.x);
     return ok_status();
   }
-  const Id largest = reduce(b, "REDUCE_MAX", x, r.axes, true);
-  const Id sum = reduce(b, "SUM", unary(b, "EXP", sub(b, x, largest)), r.axes, r.keep_dims);
-  const Id offset = r.keep_dims ? largest : reduce(b, "REDUCE_MAX", x, r.axes, false);
-  ctx.out(0, cast(b, add(b, unary(b, "LOG", sum), offset), b.type(r.x)));
+  const Id largest = reduce(b, Op::REDUCE_MAX, x, r.axes, true);
+  const Id sum = reduce(b, Op::SUM, unary(b, Op::EXP, sub(b, x, largest)), r.axes, r.keep_dims);
+  const Id offset = r.keep_dims ? largest : reduce(b, Op::REDUCE_MAX, x, r.axes, false);
+  ctx.out(0, cast(b, add(b, unary(b, Op::LOG, sum), offset), b.type(r.x)));
   return ok_status();
 }
 
 namespace {
 
-Status convert_arg(NodeContext& ctx, std::string_view op) {
+Status convert_arg(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   Id x = widened(b, ctx.in(0));
@@ -167,7 +167,7 @@ Status convert_arg(NodeContext& ctx, std::string_view op) {
 
 }  // namespace
 
-Status convert_arg_max(NodeContext& ctx) { return convert_arg(ctx, "ARG_MAX"); }
-Status convert_arg_min(NodeContext& ctx) { return convert_arg(ctx, "ARG_MIN"); }
+Status convert_arg_max(NodeContext& ctx) { return convert_arg(ctx, Op::ARG_MAX); }
+Status convert_arg_min(NodeContext& ctx) { return convert_arg(ctx, Op::ARG_MIN); }
 
 }  // namespace reef::import

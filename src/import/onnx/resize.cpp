@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "import/onnx/resize.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
@@ -152,7 +153,7 @@ Id by_operator(GraphBuilder& b, Id x, const AxisMatrix& rows, const AxisMatrix& 
     ir::Attributes attributes;
     attributes.set("align_corners", align);
     attributes.set("half_pixel_centers", half);
-    const Id y = b.emit(is_nearest ? "RESIZE_NEAREST_NEIGHBOR" : "RESIZE_BILINEAR",
+    const Id y = b.emit(is_nearest ? Op::RESIZE_NEAREST_NEIGHBOR : Op::RESIZE_BILINEAR,
                         {channels_last(b, x), b.ints(Dims{rows.out, columns.out})}, b.type(x), std::move(attributes));
     return channels_first(b, y);
   }
@@ -307,7 +308,7 @@ Status convert_resize(NodeContext& ctx) {
     }
   }
   if (inside != kAbsent) {
-    const Id is_inside = compare(b, "GREATER", inside, b.scalar(ir::DataType::kFloat32, 0));
+    const Id is_inside = compare(b, Op::GREATER, inside, b.scalar(ir::DataType::kFloat32, 0));
     const Id whole = broadcast_to(b, is_inside, dims_of(b.shape(y)));
     y = select(b, whole, y, b.filled(b.type(y), b.shape(y), m.outside));
   }

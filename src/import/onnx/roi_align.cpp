@@ -13,12 +13,12 @@ struct Corners {
 // Neighbours of positions along an axis of `size` pixels. Positions beyond -1 and size count as 0.
 Corners corners(GraphBuilder& b, Id x, std::int32_t size) {
   const auto number = [&](double value) { return b.scalar(ir::DataType::kFloat32, value); };
-  const Id is_used =
-      compare(b, "LOGICAL_AND", compare(b, "GREATER_EQUAL", x, number(-1)), compare(b, "LESS_EQUAL", x, number(size)));
+  const Id is_used = compare(b, Op::LOGICAL_AND, compare(b, Op::GREATER_EQUAL, x, number(-1)),
+                             compare(b, Op::LESS_EQUAL, x, number(size)));
   const Id mask = cast(b, is_used, ir::DataType::kFloat32);
   const Id inside = minimum(b, maximum(b, x, number(0)), number(size - 1));
   Corners c;
-  c.low = unary(b, "FLOOR", inside);
+  c.low = unary(b, Op::FLOOR, inside);
   c.high = minimum(b, add(b, c.low, 1.0), number(size - 1));
   const Id part = sub(b, inside, c.low);
   c.low_weight = mul(b, subtract_from(b, 1.0, part), mask);
@@ -78,11 +78,11 @@ Status convert_roi_align(NodeContext& ctx) {
                       part(y.high, y.high_weight, x.low, x.low_weight),
                       part(y.high, y.high_weight, x.high, x.high_weight)};
   // The maximum is over the weighted corners of all samples, as ONNX defines it.
-  const std::string_view join = mode == "avg" ? "ADD" : "MAXIMUM";
+  const Op join = mode == "avg" ? Op::ADD : Op::MAXIMUM;
   const Id mixed = binary(b, join, binary(b, join, parts[0], parts[1]), binary(b, join, parts[2], parts[3]));
   // A row holds the columns' bins, each with its samples and channels: rank 6 is avoided.
   const Id by_column = reshape(b, mixed, {rois * h * columns, samples, shape[1]});
-  const std::string_view over = mode == "avg" ? "MEAN" : "REDUCE_MAX";
+  const Op over = mode == "avg" ? Op::MEAN : Op::REDUCE_MAX;
   const Id by_row = reshape(b, reduce(b, over, by_column, {1}, false), {rois * rows, samples, columns * shape[1]});
   const Id result = reshape(b, reduce(b, over, by_row, {1}, false), {rois, rows, columns, shape[1]});
   ctx.out(0, channels_first(b, result));

@@ -9,6 +9,7 @@
 
 #include "import/onnx/converters.h"
 #include "import/onnx/quantization.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
@@ -36,9 +37,9 @@ Result<Id> mask_bias(NodeContext& ctx, Id mask, std::int64_t batch, std::int64_t
     const auto bound = [&](std::int64_t from) {
       return reshape(b, slice_axis(b, mask, 0, from, batch), {batch, 1, 1, 1});
     };
-    Id inside = compare(b, "LESS", key, bound(0));
+    Id inside = compare(b, Op::LESS, key, bound(0));
     if (b.dim(mask, 0) == 2 * batch) {
-      inside = b.emit("LOGICAL_AND", {inside, compare(b, "GREATER_EQUAL", key, bound(batch))}, ir::DataType::kBool);
+      inside = b.emit(Op::LOGICAL_AND, {inside, compare(b, Op::GREATER_EQUAL, key, bound(batch))}, ir::DataType::kBool);
     }
     allowed = cast(b, inside, ir::DataType::kFloat32);
   } else if (rank == 2 && b.dim(mask, 0) == batch && b.dim(mask, 1) == keys) {

@@ -19,7 +19,7 @@ Status convert_cumsum(NodeContext& ctx) {
   attributes.set("exclusive", ctx.int_attribute("exclusive", 0) != 0);
   attributes.set("reverse", ctx.int_attribute("reverse", 0) != 0);
   const Id x = widened(b, ctx.in(0));
-  const Id sums = b.emit("CUMSUM", {x, axis}, b.type(x), std::move(attributes));
+  const Id sums = b.emit(Op::CUMSUM, {x, axis}, b.type(x), std::move(attributes));
   ctx.out(0, cast(b, sums, b.type(ctx.in(0))));
   return ok_status();
 }
@@ -42,11 +42,11 @@ Status convert_top_k(NodeContext& ctx) {
   for (int i = 0; i < rank; ++i) order.push_back(i == axis ? rank - 1 : i == rank - 1 ? axis : i);
   const bool is_largest = ctx.int_attribute("largest", 1) != 0;
   x = transpose(b, x, order);
-  if (!is_largest) x = unary(b, "NEG", x);
+  if (!is_largest) x = unary(b, Op::NEG, x);
   const Id count = is_open ? cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32)
                            : b.scalar(ir::DataType::kInt32, static_cast<double>(k));
-  std::vector<Id> best = b.emit_many("TOPK_V2", {x, count}, {b.type(x), ir::DataType::kInt32});
-  if (!is_largest) best[0] = unary(b, "NEG", best[0]);
+  std::vector<Id> best = b.emit_many(Op::TOPK_V2, {x, count}, {b.type(x), ir::DataType::kInt32});
+  if (!is_largest) best[0] = unary(b, Op::NEG, best[0]);
   ctx.out(0, cast(b, transpose(b, best[0], order), b.type(ctx.in(0))));
   ctx.out(1, {cast(b, transpose(b, best[1], order), ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
   return ok_status();
@@ -60,10 +60,10 @@ Status convert_non_zero(NodeContext& ctx) {
   if (b.rank(x) == 0) x = reshape(b, x, {1});
   if (b.type(x) != ir::DataType::kBool) {
     x = widened(b, x);
-    x = compare(b, "NOT_EQUAL", x, b.scalar(b.type(x), 0));
+    x = compare(b, Op::NOT_EQUAL, x, b.scalar(b.type(x), 0));
   }
-  const Id rows = b.emit("WHERE", {x}, ir::DataType::kInt64);
-  ctx.out(0, {b.emit("TRANSPOSE", {rows, b.ints(Dims{1, 0})}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
+  const Id rows = b.emit(Op::WHERE, {x}, ir::DataType::kInt64);
+  ctx.out(0, {b.emit(Op::TRANSPOSE, {rows, b.ints(Dims{1, 0})}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
   return ok_status();
 }
 
@@ -78,8 +78,8 @@ Status convert_compress(NodeContext& ctx) {
   } else {
     x = reshape(b, x, {b.elements(x)});
   }
-  const Id rows = b.emit("WHERE", {ctx.in(1)}, ir::DataType::kInt64);
-  const Id indices = b.emit("RESHAPE", {rows, b.ints(Dims{-1})}, ir::DataType::kInt64);
+  const Id rows = b.emit(Op::WHERE, {ctx.in(1)}, ir::DataType::kInt64);
+  const Id indices = b.emit(Op::RESHAPE, {rows, b.ints(Dims{-1})}, ir::DataType::kInt64);
   ctx.out(0, gather(b, x, indices, axis));
   return ok_status();
 }
@@ -91,7 +91,7 @@ Status convert_reverse_sequence(NodeContext& ctx) {
   attributes.set("seq_dim", ctx.int_attribute("time_axis", 0));
   attributes.set("batch_dim", ctx.int_attribute("batch_axis", 1));
   const Id lengths = cast(b, ctx.in(1), ir::DataType::kInt32);
-  ctx.out(0, b.emit("REVERSE_SEQUENCE", {ctx.in(0), lengths}, b.type(ctx.in(0)), std::move(attributes)));
+  ctx.out(0, b.emit(Op::REVERSE_SEQUENCE, {ctx.in(0), lengths}, b.type(ctx.in(0)), std::move(attributes)));
   return ok_status();
 }
 

@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "import/onnx/recurrent.h"
+#include "ir/op.h"
 
 namespace reef::import {
 namespace {
@@ -111,7 +112,7 @@ Id sequence_lstm(GraphBuilder& b, const Direction& d) {
   attributes.set("time_major", true);
   attributes.set("asymmetric_quantize_inputs", false);
   const Id all =
-      b.emit("UNIDIRECTIONAL_SEQUENCE_LSTM", std::move(inputs), ir::DataType::kFloat32, std::move(attributes));
+      b.emit(Op::UNIDIRECTIONAL_SEQUENCE_LSTM, std::move(inputs), ir::DataType::kFloat32, std::move(attributes));
   return slice_axis(b, all, 0, kClearingSteps, d.steps);
 }
 

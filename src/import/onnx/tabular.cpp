@@ -4,7 +4,6 @@
 //
 // Names (strings) are numbers here (Conversion::names): a tensor of names moves, is picked from and compared as one of
 // numbers. ZipMap, which turns rows of probabilities into dictionaries, gives the rows themselves.
-#include <algorithm>
 
 #include "import/onnx/converter.h"
 #include "import/onnx/converters.h"
@@ -75,15 +74,15 @@ Result<Id> is_key(NodeContext& ctx, Id keys) {
     x = cast(b, x, ir::DataType::kFloat32);
     keys = cast(b, keys, ir::DataType::kFloat32);
   }
-  return compare(b, "EQUAL", reshape(b, x, {b.elements(x), 1}), reshape(b, keys, {1, b.elements(keys)}));
+  return compare(b, Op::EQUAL, reshape(b, x, {b.elements(x), 1}), reshape(b, keys, {1, b.elements(keys)}));
 }
 
 Status finish_scores(NodeContext& ctx, Id& scores) {
   const std::string transform = ctx.string_attribute("post_transform", "NONE");
-  if (transform == "SOFTMAX") {
+  if (transform == Op::SOFTMAX) {
     scores = softmax_last(ctx.b, scores);
-  } else if (transform == "LOGISTIC") {
-    scores = unary(ctx.b, "LOGISTIC", scores);
+  } else if (transform == Op::LOGISTIC) {
+    scores = unary(ctx.b, Op::LOGISTIC, scores);
   } else if (transform != "NONE") {
     return unsupported("post_transform {} is not converted; NONE, LOGISTIC and SOFTMAX are", transform);
   }
@@ -130,16 +129,16 @@ Status convert_normalizer(NodeContext& ctx) {
   const Dims last = {b.rank(x) - 1};
   Id size = kAbsent;
   if (norm == "MAX") {
-    size = reduce(b, "REDUCE_MAX", x, last, true);
+    size = reduce(b, Op::REDUCE_MAX, x, last, true);
   } else if (norm == "L1") {
-    size = reduce(b, "SUM", unary(b, "ABS", x), last, true);
+    size = reduce(b, Op::SUM, unary(b, Op::ABS, x), last, true);
   } else if (norm == "L2") {
-    size = unary(b, "SQRT", reduce(b, "SUM", mul(b, x, x), last, true));
+    size = unary(b, Op::SQRT, reduce(b, Op::SUM, mul(b, x, x), last, true));
   } else {
     return unsupported("norm {} is not one of MAX, L1 and L2", norm);
   }
   // Rows of zeros stay so.
-  const Id is_zero = compare(b, "EQUAL", size, b.scalar(ir::DataType::kFloat32, 0));
+  const Id is_zero = compare(b, Op::EQUAL, size, b.scalar(ir::DataType::kFloat32, 0));
   ctx.out(0, float_value(div(b, x, add(b, size, cast(b, is_zero, ir::DataType::kFloat32)))));
   return ok_status();
 }
@@ -149,7 +148,7 @@ Status convert_binarizer(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   const Id x = ctx.in(0);
   const Id bound = b.scalar(b.type(x), ctx.float_attribute("threshold", 0));
-  ctx.out(0, cast(b, compare(b, "GREATER", x, bound), b.type(x)));
+  ctx.out(0, cast(b, compare(b, Op::GREATER, x, bound), b.type(x)));
   return ok_status();
 }
 
@@ -166,13 +165,13 @@ Status convert_imputer(NodeContext& ctx) {
                  "attribute imputed_value_int64s has {} numbers", values.size());
     fill = b.floats(values, {static_cast<std::int32_t>(values.size())});
     const auto missing = static_cast<double>(ctx.int_attribute("replaced_value_int64", 0));
-    is_missing = compare(b, "EQUAL", x, b.scalar(ir::DataType::kFloat32, missing));
+    is_missing = compare(b, Op::EQUAL, x, b.scalar(ir::DataType::kFloat32, missing));
   } else {
     REEF_ASSIGN_OR_RETURN(fill, row(ctx, "imputed_value_floats", x));
     const float missing = ctx.float_attribute("replaced_value_float", 0);
     // Only what is not a number differs from itself.
-    is_missing = missing != missing ? compare(b, "NOT_EQUAL", x, x)
-                                    : compare(b, "EQUAL", x, b.scalar(ir::DataType::kFloat32, missing));
+    is_missing = missing != missing ? compare(b, Op::NOT_EQUAL, x, x)
+                                    : compare(b, Op::EQUAL, x, b.scalar(ir::DataType::kFloat32, missing));
   }
   ctx.out(0, cast(b, select(b, is_missing, broadcast_to(b, fill, dims_of(b.shape(x))), x), b.type(ctx.in(0))));
   return ok_status();
@@ -231,8 +230,8 @@ Status convert_label_encoder(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Id matches, is_key(ctx, keys.id));
   REEF_ASSIGN_OR_RETURN(const Id otherwise, entry_for_others(ctx, values));
   const Id hits = cast(b, matches, ir::DataType::kFloat32);
-  const Id best = b.emit("ARG_MAX", {hits, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
-  const Id is_known = reduce(b, "REDUCE_ANY", matches, {1}, false);
+  const Id best = b.emit(Op::ARG_MAX, {hits, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
+  const Id is_known = reduce(b, Op::REDUCE_ANY, matches, {1}, false);
   const Dims flat = {b.elements(ctx.in(0))};
   const Id found = select(b, is_known, gather(b, reshape(b, values.id, {b.elements(values.id)}), best, 0),
                           broadcast_to(b, otherwise, flat));
@@ -280,7 +279,8 @@ Status convert_linear_classifier(NodeContext& ctx) {
     return unsupported("two classes with one score are not converted; export the model with a score for each class");
   }
   REEF_ASSIGN_OR_RETURN(Id scores, linear(ctx, count));
-  const Id best = b.emit("ARG_MAX", {scores, b.scalar(ir::DataType::kInt32, b.rank(scores) - 1)}, ir::DataType::kInt32);
+  const Id best =
+      b.emit(Op::ARG_MAX, {scores, b.scalar(ir::DataType::kInt32, b.rank(scores) - 1)}, ir::DataType::kInt32);
   const Id table = b.ints(labels, {static_cast<std::int32_t>(count)}, ir::DataType::kInt64);
   ctx.out(0, {gather(b, table, best, 0), type, {}});
   REEF_RETURN_IF_ERROR(finish_scores(ctx, scores));

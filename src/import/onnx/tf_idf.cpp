@@ -46,9 +46,9 @@ Result<Id> occurrences(GraphBuilder& b, Id x, const Grams& grams, std::int64_t g
   }
   const Id elements = gather(b, x, b.ints(places, shape_from({windows, grams.length})), 1);
   const Id wanted = b.ints(grams.numbers, shape_from({1, 1, grams.count(), grams.length}), ir::DataType::kInt64);
-  const Id equal = compare(b, "EQUAL", reshape(b, elements, {rows, windows, 1, grams.length}), wanted);
-  const Id found = reduce(b, "REDUCE_ALL", equal, {3}, false);
-  return reduce(b, "SUM", cast(b, found, ir::DataType::kFloat32), {1}, false);
+  const Id equal = compare(b, Op::EQUAL, reshape(b, elements, {rows, windows, 1, grams.length}), wanted);
+  const Id found = reduce(b, Op::REDUCE_ALL, equal, {3}, false);
+  return reduce(b, Op::SUM, cast(b, found, ir::DataType::kFloat32), {1}, false);
 }
 
 }  // namespace

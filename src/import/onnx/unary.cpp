@@ -11,7 +11,7 @@
 namespace reef::import {
 namespace {
 
-Status convert_direct(NodeContext& ctx, std::string_view op) {
+Status convert_direct(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_operands(1));
   ctx.out(0, unary(ctx.b, op, ctx.in(0)));
   return ok_status();
@@ -19,9 +19,9 @@ Status convert_direct(NodeContext& ctx, std::string_view op) {
 
 // x * (1 + c1 x^2 + c2 x^4) where |x| < 1/8, else `far`.
 Id odd_near_zero(GraphBuilder& b, Id x, Id far, double c1, double c2) {
-  const Id square = unary(b, "SQUARE", x);
+  const Id square = unary(b, Op::SQUARE, x);
   const Id series = mul(b, x, add(b, mul(b, square, add(b, mul(b, square, c2), c1)), 1.0));
-  const Id is_near = compare(b, "LESS", unary(b, "ABS", x), b.scalar(b.type(x), 0.125));
+  const Id is_near = compare(b, Op::LESS, unary(b, Op::ABS, x), b.scalar(b.type(x), 0.125));
   return select(b, is_near, series, far);
 }
 
@@ -30,31 +30,31 @@ Id one_minus_square(GraphBuilder& b, Id x) { return mul(b, subtract_from(b, 1.0,
 
 }  // namespace
 
-Status convert_ceil(NodeContext& ctx) { return convert_direct(ctx, "CEIL"); }
-Status convert_cos(NodeContext& ctx) { return convert_direct(ctx, "COS"); }
-Status convert_exp(NodeContext& ctx) { return convert_direct(ctx, "EXP"); }
-Status convert_floor(NodeContext& ctx) { return convert_direct(ctx, "FLOOR"); }
-Status convert_log(NodeContext& ctx) { return convert_direct(ctx, "LOG"); }
-Status convert_not(NodeContext& ctx) { return convert_direct(ctx, "LOGICAL_NOT"); }
+Status convert_ceil(NodeContext& ctx) { return convert_direct(ctx, Op::CEIL); }
+Status convert_cos(NodeContext& ctx) { return convert_direct(ctx, Op::COS); }
+Status convert_exp(NodeContext& ctx) { return convert_direct(ctx, Op::EXP); }
+Status convert_floor(NodeContext& ctx) { return convert_direct(ctx, Op::FLOOR); }
+Status convert_log(NodeContext& ctx) { return convert_direct(ctx, Op::LOG); }
+Status convert_not(NodeContext& ctx) { return convert_direct(ctx, Op::LOGICAL_NOT); }
 Status convert_relu(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
-  if (is_float(b.type(ctx.in(0)))) return convert_direct(ctx, "RELU");
+  if (is_float(b.type(ctx.in(0)))) return convert_direct(ctx, Op::RELU);
   const Id x = widened(b, ctx.in(0));
   ctx.out(0, cast(b, maximum(b, x, b.scalar(b.type(x), 0)), b.type(ctx.in(0))));
   return ok_status();
 }
-Status convert_round(NodeContext& ctx) { return convert_direct(ctx, "ROUND"); }  // both to even
-Status convert_sigmoid(NodeContext& ctx) { return convert_direct(ctx, "LOGISTIC"); }
-Status convert_sin(NodeContext& ctx) { return convert_direct(ctx, "SIN"); }
-Status convert_sqrt(NodeContext& ctx) { return convert_direct(ctx, "SQRT"); }
-Status convert_tanh(NodeContext& ctx) { return convert_direct(ctx, "TANH"); }
+Status convert_round(NodeContext& ctx) { return convert_direct(ctx, Op::ROUND); }  // both to even
+Status convert_sigmoid(NodeContext& ctx) { return convert_direct(ctx, Op::LOGISTIC); }
+Status convert_sin(NodeContext& ctx) { return convert_direct(ctx, Op::SIN); }
+Status convert_sqrt(NodeContext& ctx) { return convert_direct(ctx, Op::SQRT); }
+Status convert_tanh(NodeContext& ctx) { return convert_direct(ctx, Op::TANH); }
 
 Status convert_abs(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  if (is_float(b.type(x))) return convert_direct(ctx, "ABS");
+  if (is_float(b.type(x))) return convert_direct(ctx, Op::ABS);
   const Id wide = widened(b, x);
   ctx.out(0, cast(b, maximum(b, wide, subtract_from(b, 0, wide)), b.type(x)));
   return ok_status();
@@ -63,7 +63,7 @@ Status convert_abs(NodeContext& ctx) {
 Status convert_neg(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_operands(1));
   const Id wide = widened(ctx.b, ctx.in(0));
-  ctx.out(0, cast(ctx.b, unary(ctx.b, "NEG", wide), ctx.b.type(ctx.in(0))));
+  ctx.out(0, cast(ctx.b, unary(ctx.b, Op::NEG, wide), ctx.b.type(ctx.in(0))));
   return ok_status();
 }
 
@@ -71,7 +71,7 @@ Status convert_sign(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  if (is_float(b.type(x))) return convert_direct(ctx, "SIGN");
+  if (is_float(b.type(x))) return convert_direct(ctx, Op::SIGN);
   const Id wide = widened(b, x);
   const Id limited = minimum(b, maximum(b, wide, b.scalar(b.type(wide), -1)), b.scalar(b.type(wide), 1));
   ctx.out(0, cast(b, limited, b.type(x)));
@@ -86,28 +86,28 @@ Status convert_reciprocal(NodeContext& ctx) {
 
 Status convert_tan(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, div(ctx.b, unary(ctx.b, "SIN", ctx.in(0)), unary(ctx.b, "COS", ctx.in(0))));
+  ctx.out(0, div(ctx.b, unary(ctx.b, Op::SIN, ctx.in(0)), unary(ctx.b, Op::COS, ctx.in(0))));
   return ok_status();
 }
 
 Status convert_atan(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   const Id one = ctx.b.filled(ir::DataType::kFloat32, ctx.b.shape(ctx.in(0)), 1);
-  ctx.out(0, binary(ctx.b, "ATAN2", ctx.in(0), one));
+  ctx.out(0, binary(ctx.b, Op::ATAN2, ctx.in(0), one));
   return ok_status();
 }
 
 Status convert_asin(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   const Id x = ctx.in(0);
-  ctx.out(0, binary(ctx.b, "ATAN2", x, unary(ctx.b, "SQRT", one_minus_square(ctx.b, x))));
+  ctx.out(0, binary(ctx.b, Op::ATAN2, x, unary(ctx.b, Op::SQRT, one_minus_square(ctx.b, x))));
   return ok_status();
 }
 
 Status convert_acos(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   const Id x = ctx.in(0);
-  ctx.out(0, binary(ctx.b, "ATAN2", unary(ctx.b, "SQRT", one_minus_square(ctx.b, x)), x));
+  ctx.out(0, binary(ctx.b, Op::ATAN2, unary(ctx.b, Op::SQRT, one_minus_square(ctx.b, x)), x));
   return ok_status();
 }
 
@@ -115,7 +115,7 @@ Status convert_sinh(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  const Id far = mul(b, sub(b, unary(b, "EXP", x), unary(b, "EXP", unary(b, "NEG", x))), 0.5);
+  const Id far = mul(b, sub(b, unary(b, Op::EXP, x), unary(b, Op::EXP, unary(b, Op::NEG, x))), 0.5);
   ctx.out(0, odd_near_zero(b, x, far, 1.0 / 6, 1.0 / 120));
   return ok_status();
 }
@@ -124,7 +124,7 @@ Status convert_cosh(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  ctx.out(0, mul(b, add(b, unary(b, "EXP", x), unary(b, "EXP", unary(b, "NEG", x))), 0.5));
+  ctx.out(0, mul(b, add(b, unary(b, Op::EXP, x), unary(b, Op::EXP, unary(b, Op::NEG, x))), 0.5));
   return ok_status();
 }
 
@@ -132,9 +132,9 @@ Status convert_asinh(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  const Id magnitude = unary(b, "ABS", x);
-  const Id root = unary(b, "SQRT", add(b, unary(b, "SQUARE", x), 1.0));
-  const Id far = mul(b, unary(b, "SIGN", x), unary(b, "LOG", add(b, magnitude, root)));
+  const Id magnitude = unary(b, Op::ABS, x);
+  const Id root = unary(b, Op::SQRT, add(b, unary(b, Op::SQUARE, x), 1.0));
+  const Id far = mul(b, unary(b, Op::SIGN, x), unary(b, Op::LOG, add(b, magnitude, root)));
   ctx.out(0, odd_near_zero(b, x, far, -1.0 / 6, 3.0 / 40));
   return ok_status();
 }
@@ -143,8 +143,8 @@ Status convert_acosh(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  const Id root = unary(b, "SQRT", mul(b, sub(b, x, 1.0), add(b, x, 1.0)));
-  ctx.out(0, unary(b, "LOG", add(b, x, root)));
+  const Id root = unary(b, Op::SQRT, mul(b, sub(b, x, 1.0), add(b, x, 1.0)));
+  ctx.out(0, unary(b, Op::LOG, add(b, x, root)));
   return ok_status();
 }
 
@@ -152,7 +152,7 @@ Status convert_atanh(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  const Id far = mul(b, unary(b, "LOG", div(b, add(b, x, 1.0), subtract_from(b, 1.0, x))), 0.5);
+  const Id far = mul(b, unary(b, Op::LOG, div(b, add(b, x, 1.0), subtract_from(b, 1.0, x))), 0.5);
   ctx.out(0, odd_near_zero(b, x, far, 1.0 / 3, 1.0 / 5));
   return ok_status();
 }
@@ -163,25 +163,25 @@ Status convert_erf(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
-  const Id magnitude = unary(b, "ABS", x);
+  const Id magnitude = unary(b, Op::ABS, x);
   const Id t = div(b, b.scalar(b.type(x), 1), add(b, mul(b, magnitude, 0.3275911), 1.0));
   Id p = add(b, mul(b, t, 1.061405429), -1.453152027);
   for (const double c : {1.421413741, -0.284496736, 0.254829592}) p = add(b, mul(b, p, t), c);
-  const Id square = unary(b, "SQUARE", x);
-  const Id tail = mul(b, mul(b, p, t), unary(b, "EXP", unary(b, "NEG", square)));
-  const Id far = mul(b, unary(b, "SIGN", x), subtract_from(b, 1.0, tail));
+  const Id square = unary(b, Op::SQUARE, x);
+  const Id tail = mul(b, mul(b, p, t), unary(b, Op::EXP, unary(b, Op::NEG, square)));
+  const Id far = mul(b, unary(b, Op::SIGN, x), subtract_from(b, 1.0, tail));
   // 2/sqrt(pi) * (x - x^3/3 + x^5/10 - x^7/42 + x^9/216 - x^11/1320)
   Id series = add(b, mul(b, square, -1.0 / 1320), 1.0 / 216);
   for (const double c : {-1.0 / 42, 1.0 / 10, -1.0 / 3, 1.0}) series = add(b, mul(b, series, square), c);
   const Id near = mul(b, mul(b, x, series), 2 * std::numbers::inv_sqrtpi);
-  const Id is_near = compare(b, "LESS", magnitude, b.scalar(b.type(x), 0.5));
+  const Id is_near = compare(b, Op::LESS, magnitude, b.scalar(b.type(x), 0.5));
   ctx.out(0, select(b, is_near, near, far));
   return ok_status();
 }
 
 Status convert_is_nan(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, compare(ctx.b, "NOT_EQUAL", ctx.in(0), ctx.in(0)));
+  ctx.out(0, compare(ctx.b, Op::NOT_EQUAL, ctx.in(0), ctx.in(0)));
   return ok_status();
 }
 
@@ -194,9 +194,9 @@ Status convert_is_inf(NodeContext& ctx) {
   if (!above && !below) {
     ctx.out(0, b.filled(ir::DataType::kBool, b.shape(x), 0));
   } else if (above && below) {
-    ctx.out(0, compare(b, "EQUAL", unary(b, "ABS", x), b.scalar(b.type(x), infinity)));
+    ctx.out(0, compare(b, Op::EQUAL, unary(b, Op::ABS, x), b.scalar(b.type(x), infinity)));
   } else {
-    ctx.out(0, compare(b, "EQUAL", x, b.scalar(b.type(x), above ? infinity : -infinity)));
+    ctx.out(0, compare(b, Op::EQUAL, x, b.scalar(b.type(x), above ? infinity : -infinity)));
   }
   return ok_status();
 }

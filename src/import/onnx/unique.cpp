@@ -21,11 +21,11 @@ struct Comparison {
 Comparison compare_all(GraphBuilder& b, Id rows) {
   const std::int64_t n = b.dim(rows, 0), m = b.dim(rows, 1);
   const Id left = reshape(b, rows, {n, 1, m}), right = reshape(b, rows, {1, n, m});
-  const Id differs = cast(b, compare(b, "NOT_EQUAL", left, right), ir::DataType::kInt32);
-  const Id above = cast(b, compare(b, "GREATER", left, right), ir::DataType::kInt32);
+  const Id differs = cast(b, compare(b, Op::NOT_EQUAL, left, right), ir::DataType::kInt32);
+  const Id above = cast(b, compare(b, Op::GREATER, left, right), ir::DataType::kInt32);
   Comparison result;
   result.count = n;
-  result.is_equal = subtract_from(b, 1, reduce(b, "REDUCE_MAX", differs, {2}, false));
+  result.is_equal = subtract_from(b, 1, reduce(b, Op::REDUCE_MAX, differs, {2}, false));
   if (m == 1) {
     result.is_above = reshape(b, above, {n, n});
     return result;
@@ -34,11 +34,11 @@ Comparison compare_all(GraphBuilder& b, Id rows) {
   ir::Attributes attributes;
   attributes.set("output_type", ir::EnumName{"INT32"});
   const Id place =
-      b.emit("ARG_MAX", {differs, b.scalar(ir::DataType::kInt32, 2)}, ir::DataType::kInt32, std::move(attributes));
+      b.emit(Op::ARG_MAX, {differs, b.scalar(ir::DataType::kInt32, 2)}, ir::DataType::kInt32, std::move(attributes));
   Dims numbers;
   for (std::int64_t i = 0; i < m; ++i) numbers.push_back(i);
-  const Id is_place = compare(b, "EQUAL", reshape(b, place, {n, n, 1}), b.ints(numbers, shape_from({1, 1, m})));
-  result.is_above = reduce(b, "SUM", mul(b, above, cast(b, is_place, ir::DataType::kInt32)), {2}, false);
+  const Id is_place = compare(b, Op::EQUAL, reshape(b, place, {n, n, 1}), b.ints(numbers, shape_from({1, 1, m})));
+  result.is_above = reduce(b, Op::SUM, mul(b, above, cast(b, is_place, ir::DataType::kInt32)), {2}, false);
   return result;
 }
 
@@ -49,7 +49,7 @@ Id earlier(GraphBuilder& b, std::int64_t n) {
   return b.ints(mask, shape_from({n, n}));
 }
 
-Id counted(GraphBuilder& b, Id x, Id y) { return reduce(b, "SUM", mul(b, x, y), {1}, false); }
+Id counted(GraphBuilder& b, Id x, Id y) { return reduce(b, Op::SUM, mul(b, x, y), {1}, false); }
 
 struct Ranks {
   Id is_first = kAbsent;  // int32 [n]: no equal slice comes before it
@@ -60,7 +60,7 @@ Ranks ranks_of(GraphBuilder& b, const Comparison& all, bool is_sorted) {
   const std::int64_t n = all.count;
   Ranks ranks;
   const Id repeats = counted(b, all.is_equal, earlier(b, n));
-  const Id is_first = compare(b, "EQUAL", repeats, b.scalar(ir::DataType::kInt32, 0));
+  const Id is_first = compare(b, Op::EQUAL, repeats, b.scalar(ir::DataType::kInt32, 0));
   ranks.is_first = cast(b, is_first, ir::DataType::kInt32);
   const Id firsts = reshape(b, ranks.is_first, {1, n});
   if (is_sorted) {
@@ -101,16 +101,16 @@ Status convert_unique(NodeContext& ctx) {
   const Comparison all = compare_all(b, reshape(b, numbers, {n, m}));
   const Ranks ranks = ranks_of(b, all, ctx.int_attribute("sorted", 1) != 0);
   // First ones by rank, the others behind them; then only the first ones.
-  const Id key = select(b, compare(b, "GREATER", ranks.is_first, b.scalar(ir::DataType::kInt32, 0)),
+  const Id key = select(b, compare(b, Op::GREATER, ranks.is_first, b.scalar(ir::DataType::kInt32, 0)),
                         subtract_from(b, static_cast<double>(n), ranks.rank), b.scalar(ir::DataType::kInt32, 0));
-  const std::vector<Id> sorted = b.emit_many("TOPK_V2", {key, b.scalar(ir::DataType::kInt32, static_cast<double>(n))},
+  const std::vector<Id> sorted = b.emit_many(Op::TOPK_V2, {key, b.scalar(ir::DataType::kInt32, static_cast<double>(n))},
                                              {ir::DataType::kInt32, ir::DataType::kInt32});
-  const Id is_used = compare(b, "GREATER", sorted[0], b.scalar(ir::DataType::kInt32, 0));
-  const Id where = b.emit("WHERE", {is_used}, ir::DataType::kInt64);
-  const Id places = gather(b, sorted[1], b.emit("RESHAPE", {where, b.ints(Dims{-1})}, ir::DataType::kInt64), 0);
-  const Id counts = reduce(b, "SUM", all.is_equal, {1}, false);
+  const Id is_used = compare(b, Op::GREATER, sorted[0], b.scalar(ir::DataType::kInt32, 0));
+  const Id where = b.emit(Op::WHERE, {is_used}, ir::DataType::kInt64);
+  const Id places = gather(b, sorted[1], b.emit(Op::RESHAPE, {where, b.ints(Dims{-1})}, ir::DataType::kInt64), 0);
+  const Id counts = reduce(b, Op::SUM, all.is_equal, {1}, false);
   const auto whole = [&](Id ids) {
-    return Value{b.emit("CAST", {ids}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}};
+    return Value{b.emit(Op::CAST, {ids}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}};
   };
   ctx.out(0, ctx.has_attribute("axis") ? gather(b, x, places, axis) : gather(b, moved, places, 0));
   ctx.out(1, whole(places));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "import/onnx/graph_builder.h"
+#include "ir/op.h"
 
 namespace reef::import {
 
@@ -45,16 +46,16 @@ Id channels_last(GraphBuilder& b, Id x);
 Id channels_first(GraphBuilder& b, Id x);
 
 // ---- Arithmetic ----
-Id unary(GraphBuilder& b, std::string_view op, Id x);
+Id unary(GraphBuilder& b, OpName op, Id x);
 // ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM, POW, SQUARED_DIFFERENCE, FLOOR_DIV, FLOOR_MOD ...: result of x's type.
-Id binary(GraphBuilder& b, std::string_view op, Id x, Id y);
-Id compare(GraphBuilder& b, std::string_view op, Id x, Id y);  // bool
-inline Id add(GraphBuilder& b, Id x, Id y) { return binary(b, "ADD", x, y); }
-inline Id sub(GraphBuilder& b, Id x, Id y) { return binary(b, "SUB", x, y); }
-inline Id mul(GraphBuilder& b, Id x, Id y) { return binary(b, "MUL", x, y); }
-inline Id div(GraphBuilder& b, Id x, Id y) { return binary(b, "DIV", x, y); }
-inline Id maximum(GraphBuilder& b, Id x, Id y) { return binary(b, "MAXIMUM", x, y); }
-inline Id minimum(GraphBuilder& b, Id x, Id y) { return binary(b, "MINIMUM", x, y); }
+Id binary(GraphBuilder& b, OpName op, Id x, Id y);
+Id compare(GraphBuilder& b, OpName op, Id x, Id y);  // bool
+inline Id add(GraphBuilder& b, Id x, Id y) { return binary(b, Op::ADD, x, y); }
+inline Id sub(GraphBuilder& b, Id x, Id y) { return binary(b, Op::SUB, x, y); }
+inline Id mul(GraphBuilder& b, Id x, Id y) { return binary(b, Op::MUL, x, y); }
+inline Id div(GraphBuilder& b, Id x, Id y) { return binary(b, Op::DIV, x, y); }
+inline Id maximum(GraphBuilder& b, Id x, Id y) { return binary(b, Op::MAXIMUM, x, y); }
+inline Id minimum(GraphBuilder& b, Id x, Id y) { return binary(b, Op::MINIMUM, x, y); }
 // With a number of x's type.
 Id add(GraphBuilder& b, Id x, double y);
 Id sub(GraphBuilder& b, Id x, double y);
@@ -64,7 +65,7 @@ Id power(GraphBuilder& b, Id x, double y);
 Id subtract_from(GraphBuilder& b, double x, Id y);
 Id select(GraphBuilder& b, Id condition, Id yes, Id no);
 // MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY, REDUCE_ALL.
-Id reduce(GraphBuilder& b, std::string_view op, Id x, const Dims& axes, bool keep_dims);
+Id reduce(GraphBuilder& b, OpName op, Id x, const Dims& axes, bool keep_dims);
 // [..., m, k] x [..., k, n], with broadcasting.
 Id matmul(GraphBuilder& b, Id x, Id y, bool transpose_y = false);
 // x [..., k], weights [n, k], bias [n] or kAbsent: [..., n].

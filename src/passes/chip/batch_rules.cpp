@@ -2,25 +2,11 @@
 #include "passes/chip/batch_rules.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "ops/registry.h"
 
 namespace reef::passes {
 namespace {
-
-// Nothing about their attributes or constants speaks of the batch.
-constexpr std::array<std::string_view, 12> kPlain = {"CONV_2D",         "TRANSPOSE_CONV",   "DEPTHWISE_CONV_2D",
-                                                     "AVERAGE_POOL_2D", "MAX_POOL_2D",      "RESIZE_NEAREST_NEIGHBOR",
-                                                     "RESIZE_BILINEAR", "SPACE_TO_DEPTH",   "DEPTH_TO_SPACE",
-                                                     "SOFTMAX",         "L2_NORMALIZATION", "FULLY_CONNECTED"};
-constexpr std::array<std::string_view, 3> kReshapes = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"};
-
-template <typename List>
-bool is_one_of(const List& list, std::string_view type) {
-  return std::find(list.begin(), list.end(), type) != list.end();
-}
 
 bool is_batched(const ChipGraph& edit, std::int32_t tensor, std::int32_t batch) {
   const ir::Shape& shape = edit.shape(tensor);
@@ -49,15 +35,15 @@ bool has_fitting_constants(const ChipGraph& edit, const ir::Operator& op, std::i
     return axes && std::all_of(axes->begin(), axes->end(),
                                [&](std::int64_t axis) { return axis_in(axis, in_rank).value_or(0) != 0; });
   }
-  if (op.type == "TRANSPOSE") {
+  if (op.type == Op::TRANSPOSE) {
     const auto order = edit.ints(op.inputs[1]);
     return order && !order->empty() && (*order)[0] == 0;
   }
-  if (op.type == "PAD") {
+  if (op.type == Op::PAD) {
     const auto paddings = edit.ints(op.inputs[1]);
     return paddings && paddings->size() >= 2 && (*paddings)[0] == 0 && (*paddings)[1] == 0;
   }
-  if (op.type == "FULLY_CONNECTED") {
+  if (op.type == Op::FULLY_CONNECTED) {
     // Flattening more dimensions than the batch would mix images; the images' rows must be whole.
     const ir::Shape &x = edit.shape(op.inputs[0]), &weights = edit.shape(op.inputs[1]);
     return weights.rank() == 2 && weights[1] > 0 && x.product(1, x.rank()) % weights[1] == 0 &&
@@ -69,16 +55,16 @@ bool has_fitting_constants(const ChipGraph& edit, const ir::Operator& op, std::i
 
 bool cuts_no_batch(const ChipGraph& edit, const ir::Operator& op, std::int32_t batch) {
   const int rank = edit.shape(op.outputs[0]).rank();
-  if (op.type == "CONCATENATION") return axis_in(op.attributes.get_int("axis"), rank).value_or(0) != 0;
-  if (op.type == "SPLIT") {
+  if (op.type == Op::CONCATENATION) return axis_in(op.attributes.get_int("axis"), rank).value_or(0) != 0;
+  if (op.type == Op::SPLIT) {
     const auto axis = edit.ints(op.inputs[0]);
     return axis && axis->size() == 1 && axis_in((*axis)[0], rank).value_or(0) != 0;
   }
-  if (op.type == "SPLIT_V") {
+  if (op.type == Op::SPLIT_V) {
     const auto axis = edit.ints(op.inputs[2]);
     return axis && axis->size() == 1 && axis_in((*axis)[0], rank).value_or(0) != 0;
   }
-  if (op.type == "STRIDED_SLICE") {
+  if (op.type == Op::STRIDED_SLICE) {
     const auto begins = edit.ints(op.inputs[1]), ends = edit.ints(op.inputs[2]), strides = edit.ints(op.inputs[3]);
     const ir::Attributes& attributes = op.attributes;
     if (!begins || !ends || !strides || begins->empty() || ends->size() != begins->size()) return false;
@@ -87,12 +73,12 @@ bool cuts_no_batch(const ChipGraph& edit, const ir::Operator& op, std::int32_t b
     const bool from_start = (*begins)[0] == 0 || (attributes.get_int("begin_mask") & 1) != 0;
     return from_start && ((*ends)[0] >= batch || (attributes.get_int("end_mask") & 1) != 0);
   }
-  return op.type == "PAD" || op.type == "TRANSPOSE";
+  return op.type == Op::PAD || op.type == Op::TRANSPOSE;
 }
 
 // Constants that are not weights or operands but parameters.
 bool takes_constants(const ir::Operator& op, std::size_t input) {
-  return input > 0 || op.type == "SPLIT" || op.type == "TRANSPOSE_CONV" || ops::form_of(op) == ops::Form::kBinary;
+  return input > 0 || op.type == Op::SPLIT || op.type == Op::TRANSPOSE_CONV || ops::form_of(op) == ops::Form::kBinary;
 }
 
 }  // namespace
@@ -108,27 +94,28 @@ bool is_batch_parallel(const ChipGraph& edit, std::int32_t index, std::int32_t b
   for (const std::int32_t output : op.outputs) {
     if (!is_batched(edit, output, batch)) return false;
   }
-  if (is_one_of(kReshapes, op.type)) return true;  // both sides begin with the batch, in the same order of elements
+  if (ops::has_same_bytes(op)) return true;  // both sides begin with the batch, in the same order of elements
   const ops::Form form = ops::form_of(op);
-  const bool is_plain = is_one_of(kPlain, op.type) || form == ops::Form::kUnary || form == ops::Form::kBinary;
+  const bool is_plain =
+      ops::has_trait(op, ops::Trait::kPerImage) || form == ops::Form::kUnary || form == ops::Form::kBinary;
   if (is_plain || form == ops::Form::kReduction) return has_fitting_constants(edit, op, batch);
   return cuts_no_batch(edit, op, batch) && has_fitting_constants(edit, op, batch);
 }
 
 void add_for_one_image(ChipGraph& edit, OpList& list, const ir::Operator& op, std::vector<std::int32_t> inputs,
                        std::vector<std::int32_t> outputs) {
-  if (is_one_of(kReshapes, op.type)) {
+  if (ops::has_same_bytes(op)) {
     list.reshape(inputs[0], edit.shape(outputs[0]), outputs[0]);
     return;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] < 0) inputs[i] = op.inputs[i];
   }
-  if (op.type == "TRANSPOSE_CONV") {
+  if (op.type == Op::TRANSPOSE_CONV) {
     const ir::Shape shape = edit.shape(outputs[0]);
     inputs[0] = list.int_vector(std::vector<std::int64_t>(shape.begin(), shape.end()));
   }
-  if (op.type == "STRIDED_SLICE") {
+  if (op.type == Op::STRIDED_SLICE) {
     std::vector<std::int64_t> begins = *edit.ints(op.inputs[1]), ends = *edit.ints(op.inputs[2]);
     begins[0] = 0;
     ends[0] = 1;

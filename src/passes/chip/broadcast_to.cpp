@@ -7,7 +7,7 @@ namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "BROADCAST_TO" || !edit.is_sound(index)) return false;
+  if (op.type != Op::BROADCAST_TO || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   const ir::Shape shape = edit.shape(x), result = edit.shape(y);
   if (!edit.affine(x) || !edit.same_quantization(x, y) || shape.rank() > result.rank() || result.rank() == 0)
@@ -29,7 +29,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass broadcast_to_chip_pass;
 constinit const Pass broadcast_to_chip_pass = {.name = "broadcast-to",
                                                .summary = "BROADCAST_TO of a known size becomes TILE.",
                                                .safety = Safety::kExact,

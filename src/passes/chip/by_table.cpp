@@ -32,7 +32,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass by_table_chip_pass;
 constinit const Pass by_table_chip_pass = {
     .name = "by-table",
     .summary =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/chip/channel_order.h"
+#include "ir/op.h"
 
 #include <algorithm>
 
@@ -42,7 +43,7 @@ std::optional<std::int32_t> reordered_constant(ChipGraph& edit, std::int32_t ind
 
 bool is_ordered_for_free(const ChipGraph& edit, std::int32_t x) {
   const std::int32_t producer = edit.producer(x);
-  return producer >= 0 && edit.op(producer).type == "CONV_2D" && edit.is_sound(producer) && edit.has_one_user(x);
+  return producer >= 0 && edit.op(producer).type == Op::CONV_2D && edit.is_sound(producer) && edit.has_one_user(x);
 }
 
 std::int32_t reordered(ChipGraph& edit, OpList& list, std::int32_t x, const std::vector<std::int32_t>& channels) {

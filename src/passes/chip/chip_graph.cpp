@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "ir/describe.h"
 #include "ir/excerpt.h"
 #include "ops/registry.h"
@@ -14,8 +15,6 @@
 
 namespace reef::passes {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 // By the rules that stand with each op, where no one else judges.
 std::vector<bool> fits_by_rules(const ir::Model& model, int runtime) {
@@ -152,7 +151,7 @@ bool ChipGraph::is_batch_of_inputs(std::int32_t tensor) const {
 }
 
 bool ChipGraph::commit(std::int32_t index, std::vector<ir::Operator> with, std::string_view into, int difference,
-                       std::string_view except) {
+                       OpName except) {
   std::optional<std::vector<bool>> known = std::move(fits_);
   std::vector<bool> judged;
   if (options_->fits) {

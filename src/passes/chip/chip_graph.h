@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "graph/op_list.h"
 #include "ir/model.h"
+#include "ir/op.h"
 #include "passes/rewrite.h"
 
 namespace reef::passes {
@@ -48,7 +49,7 @@ class ChipGraph : public Graph {
   // Puts `with` in the place of operator `op` and notes it; `into` says what it became: "DEPTHWISE_CONV_2D and MUL".
   // Does nothing and returns false if one of the new operators does not fit. `except`: a type that need not.
   bool commit(std::int32_t op, std::vector<ir::Operator> with, std::string_view into, int difference = 0,
-              std::string_view except = {});
+              OpName except = {});
   // The same without looking at what fits.
   void commit_anyway(std::int32_t op, std::vector<ir::Operator> with, std::string_view into, int difference = 0);
   // All operators anew, each with its origin; note_change() says what was done.

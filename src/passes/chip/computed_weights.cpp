@@ -11,7 +11,7 @@ namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
-  if (op.type != "FULLY_CONNECTED" || !edit.is_sound(index) || op.outputs.size() != 1) return false;
+  if (op.type != Op::FULLY_CONNECTED || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
   const bool has_bias = op.inputs.size() > 2 && op.inputs[2] >= 0;
   if (has_bias || !edit.varies(weights) || edit.is_constant(weights)) return false;
@@ -35,7 +35,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   attributes.set("adj_x", false);
   attributes.set("adj_y", true);
   attributes.set("asymmetric_quantize_inputs", false);
-  list.add("BATCH_MATMUL", "BatchMatMulOptions", std::move(attributes), {matrix, weights}, {result},
+  list.add(Op::BATCH_MATMUL, "BatchMatMulOptions", std::move(attributes), {matrix, weights}, {result},
            ir::DataType::kInt8);
   if (!is_matrix) list.reshape(result, edit.shape(y), y);
   return edit.commit(index, list.take(), "a BATCH_MATMUL", 1);
@@ -43,7 +43,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass computed_weights_chip_pass;
 constinit const Pass computed_weights_chip_pass = {
     .name = "computed-weights",
     .summary = "FULLY_CONNECTED whose weights are computed becomes a BATCH_MATMUL.",

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "ir/op.h"
 #include "ir/verify.h"
 
 namespace reef::passes {
@@ -17,7 +18,7 @@ std::vector<std::uint8_t> bytes_of(std::span<const float> values) {
   return bytes;
 }
 
-bool only_changes_the_type(const ir::Operator& op) { return op.type == "QUANTIZE" || op.type == "DEQUANTIZE"; }
+bool only_changes_the_type(const ir::Operator& op) { return op.type == Op::QUANTIZE || op.type == Op::DEQUANTIZE; }
 
 // A stored number as a real one.
 std::optional<float> real_number(const ir::Tensor& tensor, std::span<const std::uint8_t> data) {

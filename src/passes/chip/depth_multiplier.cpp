@@ -9,7 +9,7 @@ namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "DEPTHWISE_CONV_2D" || !edit.is_sound(index)) return false;
+  if (op.type != Op::DEPTHWISE_CONV_2D || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
   const ir::Shape &shape = edit.shape(x), &filter = edit.shape(weights);
   if (!edit.affine(x) || !edit.affine(y) || shape.rank() != 4 || filter.rank() != 4) return false;
@@ -33,7 +33,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass depth_multiplier_chip_pass;
 constinit const Pass depth_multiplier_chip_pass = {
     .name = "depth-multiplier",
     .summary =

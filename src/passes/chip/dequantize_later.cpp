@@ -12,20 +12,20 @@ namespace reef::passes {
 namespace {
 
 // Operators that move elements, and which of their inputs has them.
-constexpr std::array<std::pair<std::string_view, std::size_t>, 8> kMovements = {{{"EXPAND_DIMS", 0},
-                                                                                 {"RESHAPE", 0},
-                                                                                 {"SLICE", 0},
-                                                                                 {"SPLIT", 1},
-                                                                                 {"SQUEEZE", 0},
-                                                                                 {"STRIDED_SLICE", 0},
-                                                                                 {"TRANSPOSE", 0},
-                                                                                 {"UNPACK", 0}}};
+constexpr std::array<std::pair<Op, std::size_t>, 8> kMovements = {{{Op::EXPAND_DIMS, 0},
+                                                                   {Op::RESHAPE, 0},
+                                                                   {Op::SLICE, 0},
+                                                                   {Op::SPLIT, 1},
+                                                                   {Op::SQUEEZE, 0},
+                                                                   {Op::STRIDED_SLICE, 0},
+                                                                   {Op::TRANSPOSE, 0},
+                                                                   {Op::UNPACK, 0}}};
 
 // The 8-bit tensor behind a float one; -1: none.
 std::int32_t source_of(const ChipGraph& edit, std::int32_t tensor) {
   if (tensor < 0 || edit.tensor(tensor).type != ir::DataType::kFloat32) return -1;
   const std::int32_t producer = edit.producer(tensor);
-  if (producer < 0 || edit.op(producer).type != "DEQUANTIZE" || !edit.is_sound(producer)) return -1;
+  if (producer < 0 || edit.op(producer).type != Op::DEQUANTIZE || !edit.is_sound(producer)) return -1;
   const std::int32_t source = edit.op(producer).inputs[0];
   return edit.affine(source) && edit.shape(source) == edit.shape(tensor) ? source : -1;
 }
@@ -33,7 +33,7 @@ std::int32_t source_of(const ChipGraph& edit, std::int32_t tensor) {
 bool at(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const auto movement =
-      std::find_if(kMovements.begin(), kMovements.end(), [&](const auto& m) { return m.first == op.type; });
+      std::find_if(kMovements.begin(), kMovements.end(), [&](const auto& m) { return op.type == m.first; });
   if (movement == kMovements.end() || op.inputs.size() <= movement->second || !edit.is_sound(index)) return false;
   const std::int32_t source = source_of(edit, op.inputs[movement->second]);
   if (source < 0) return false;
@@ -47,14 +47,14 @@ bool at(ChipGraph& edit, std::int32_t index) {
   op.inputs[movement->second] = source;
   list.add(op.type, op.options_type, op.attributes, op.inputs, moved, type);
   for (std::size_t i = 0; i < moved.size(); ++i) {
-    list.add("DEQUANTIZE", "DequantizeOptions", {}, {moved[i]}, {op.outputs[i]}, type);
+    list.add(Op::DEQUANTIZE, "DequantizeOptions", {}, {moved[i]}, {op.outputs[i]}, type);
   }
-  return edit.commit(index, list.take(), fmt::format("{} of 8-bit numbers, then DEQUANTIZE", op.type), 0, "DEQUANTIZE");
+  return edit.commit(index, list.take(), fmt::format("{} of 8-bit numbers, then DEQUANTIZE", op.type), 0,
+                     Op::DEQUANTIZE);
 }
 
 }  // namespace
 
-extern const Pass dequantize_later_chip_pass;
 constinit const Pass dequantize_later_chip_pass = {
     .name = "dequantize-later",
     .summary =

@@ -4,6 +4,7 @@
 // cropped. Signals of one dimension (Conv1D of Keras) become images of one row in between, by reshapes.
 #include <algorithm>
 
+#include "ops/registry.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
@@ -36,7 +37,7 @@ std::optional<std::vector<std::int64_t>> margins(const ChipGraph& edit, const ir
 bool is_plain_convolution(const ChipGraph& edit, std::int32_t index) {
   if (index < 0 || !edit.is_sound(index)) return false;
   const ir::Operator& op = edit.op(index);
-  if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return false;
+  if (op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D) return false;
   for (const char* name : {"stride_w", "stride_h", "dilation_w_factor", "dilation_h_factor"}) {
     if (op.attributes.get_int(name, 1) != 1) return false;
   }
@@ -45,7 +46,7 @@ bool is_plain_convolution(const ChipGraph& edit, std::int32_t index) {
 
 std::optional<Found> find(const ChipGraph& edit, std::int32_t last) {
   const ir::Operator& to_space = edit.op(last);
-  if (to_space.type != "BATCH_TO_SPACE_ND" || !edit.is_sound(last)) return {};
+  if (to_space.type != Op::BATCH_TO_SPACE_ND || !edit.is_sound(last)) return {};
   Found found;
   found.convolution = edit.producer(to_space.inputs[0]);
   if (!is_plain_convolution(edit, found.convolution) || !edit.has_one_user(to_space.inputs[0])) return {};
@@ -53,7 +54,7 @@ std::optional<Found> find(const ChipGraph& edit, std::int32_t last) {
   found.space_to_batch = edit.producer(convolution.inputs[0]);
   if (found.space_to_batch < 0) return {};  // others may read it too: converters compute it once for several
   const ir::Operator& to_batch = edit.op(found.space_to_batch);
-  if (to_batch.type != "SPACE_TO_BATCH_ND" || !edit.is_sound(found.space_to_batch)) return {};
+  if (to_batch.type != Op::SPACE_TO_BATCH_ND || !edit.is_sound(found.space_to_batch)) return {};
   const auto padding = margins(edit, to_batch, found.dilation), cropping = margins(edit, to_space, found.dilation);
   if (!padding || !cropping) return {};
   found.rows = {(*padding)[0] - (*cropping)[0], (*padding)[1] - (*cropping)[1]};
@@ -75,20 +76,20 @@ std::int32_t before_reshape(const ChipGraph& edit, std::int32_t tensor) {
   const std::int32_t maker = edit.producer(tensor);
   if (maker < 0 || !edit.is_sound(maker)) return -1;
   const ir::Operator& op = edit.op(maker);
-  const bool is_reshape = op.type == "RESHAPE" || op.type == "SQUEEZE" || op.type == "EXPAND_DIMS";
+  const bool is_reshape = ops::has_same_bytes(op);
   return is_reshape && edit.same_quantization(op.inputs[0], tensor) ? op.inputs[0] : -1;
 }
 
 // On signals [1, w, c].
 bool at_signal(ChipGraph& edit, std::int32_t index) {
   const ir::Operator to_space = edit.op(index);
-  if (to_space.type != "BATCH_TO_SPACE_ND" || !edit.is_sound(index)) return false;
+  if (to_space.type != Op::BATCH_TO_SPACE_ND || !edit.is_sound(index)) return false;
   const std::int32_t sums = before_reshape(edit, to_space.inputs[0]), y = to_space.outputs[0];
   if (sums < 0 || !is_plain_convolution(edit, edit.producer(sums))) return false;
   ir::Operator convolution = edit.op(edit.producer(sums));
   const std::int32_t image = convolution.inputs[0], apart = before_reshape(edit, image);
   const std::int32_t first = apart < 0 ? -1 : edit.producer(apart);
-  if (first < 0 || edit.op(first).type != "SPACE_TO_BATCH_ND" || !edit.is_sound(first)) return false;
+  if (first < 0 || edit.op(first).type != Op::SPACE_TO_BATCH_ND || !edit.is_sound(first)) return false;
   const ir::Operator to_batch = edit.op(first);
   const std::int32_t x = to_batch.inputs[0];
   const auto block = edit.ints(to_batch.inputs[1]), again = edit.ints(to_space.inputs[1]);
@@ -111,7 +112,7 @@ bool at_signal(ChipGraph& edit, std::int32_t index) {
     const std::int64_t values[] = {0, 0, 0, 0, side.before, side.after, 0, 0};
     const auto width = static_cast<std::int32_t>(in[1] + side.before + side.after);
     const std::int32_t padded = list.tensor_like(x, {1, 1, width, in[2]}), paddings = list.int_matrix(values, 2);
-    list.add("PAD", "PadOptions", {}, {source, paddings}, {padded}, edit.tensor(x).type);
+    list.add(Op::PAD, "PadOptions", {}, {source, paddings}, {padded}, edit.tensor(x).type);
     source = padded;
   }
   convolution.attributes.set("padding", ir::EnumName{same ? "SAME" : "VALID"});
@@ -120,7 +121,7 @@ bool at_signal(ChipGraph& edit, std::int32_t index) {
   const std::int32_t result = list.tensor_like(y, {1, 1, out[1], out[2]});
   list.add(convolution.type, convolution.options_type, convolution.attributes, convolution.inputs, {result},
            edit.tensor(x).type);
-  list.last().version = std::max(convolution.version, convolution.type == "DEPTHWISE_CONV_2D" ? 2 : 1);
+  list.last().version = std::max(convolution.version, convolution.type == Op::DEPTHWISE_CONV_2D ? 2 : 1);
   list.reshape(result, out, y);
   return edit.commit(index, list.take(), fmt::format("a {} with dilation {}", convolution.type, (*block)[0]));
 }
@@ -147,7 +148,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
       return static_cast<std::int32_t>(size + side.before + side.after);
     };
     source = list.tensor_like(x, {in[0], padded(in[1], rows), padded(in[2], columns), in[3]});
-    list.add("PAD", "PadOptions", {}, {x, paddings}, {source}, edit.tensor(x).type);
+    list.add(Op::PAD, "PadOptions", {}, {x, paddings}, {source}, edit.tensor(x).type);
   }
   convolution.attributes.set("padding", ir::EnumName{same ? "SAME" : "VALID"});
   convolution.attributes.set("dilation_w_factor", found->dilation);
@@ -155,14 +156,13 @@ bool at(ChipGraph& edit, std::int32_t index) {
   std::vector<std::int32_t> inputs = convolution.inputs;
   inputs[0] = source;
   list.add(convolution.type, convolution.options_type, convolution.attributes, inputs, {y}, edit.tensor(x).type);
-  const std::int32_t least = convolution.type == "DEPTHWISE_CONV_2D" ? 2 : 1;
+  const std::int32_t least = convolution.type == Op::DEPTHWISE_CONV_2D ? 2 : 1;
   list.last().version = std::max(convolution.version, least);
   return edit.commit(index, list.take(), fmt::format("a {} with dilation {}", convolution.type, found->dilation));
 }
 
 }  // namespace
 
-extern const Pass dilated_conv_chip_pass;
 constinit const Pass dilated_conv_chip_pass = {
     .name = "dilated-conv",
     .summary = "A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND becomes one with a dilation.",

@@ -7,7 +7,7 @@ namespace reef::passes {
 namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "ELU" || !edit.is_sound(index)) return false;
+  if (edit.op(index).type != Op::ELU || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || in->type != out->type || edit.fits(index)) return false;
@@ -18,7 +18,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass elu_chip_pass;
 constinit const Pass elu_chip_pass = {
     .name = "elu",
     .summary = "ELU becomes a sum of ramps: 1x1 DEPTHWISE_CONV_2D that saturate at both ends, and ADD.",

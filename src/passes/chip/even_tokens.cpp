@@ -123,7 +123,7 @@ class Padding {
     for (const std::int32_t index : region_.reshapes) {
       ir::Operator& op = ops_[static_cast<std::size_t>(index)];
       const ir::Shape shape = edit_.shape(op.outputs[0]);
-      if (op.type == "RESHAPE") {
+      if (op.type == Op::RESHAPE) {
         list_.reshape(op.inputs[0], shape, op.outputs[0]);
       } else {
         list_.slice_box(op.inputs[0], *edit_.ints(op.inputs[1]), shape, op.outputs[0]);
@@ -154,7 +154,7 @@ class Padding {
   // The tokens begin with a PAD along their axis, whose result nobody needs as it was.
   bool extends_pad() const {
     const std::int32_t producer = edit_.producer(entry_);
-    if (producer < 0 || edit_.op(producer).type != "PAD" || !edit_.is_sound(producer)) return false;
+    if (producer < 0 || edit_.op(producer).type != Op::PAD || !edit_.is_sound(producer)) return false;
     const auto amounts = edit_.ints(edit_.op(producer).inputs[1]);
     return amounts && static_cast<int>(amounts->size()) == 2 * edit_.shape(entry_).rank();
   }
@@ -168,7 +168,7 @@ class Padding {
     const int rank = edit_.shape(entry_).rank();
     std::vector<std::int64_t> amounts(static_cast<std::size_t>(2 * rank), 0);
     amounts[static_cast<std::size_t>(2 * region_.axis.at(entry_) + 1)] = more_;
-    list_.add("PAD", "PadOptions", {}, {entry_, list_.int_matrix(amounts, 2)}, {padded_[entry_]},
+    list_.add(Op::PAD, "PadOptions", {}, {entry_, list_.int_matrix(amounts, 2)}, {padded_[entry_]},
               edit_.tensor(entry_).type);
     take(result, origins, origin);
   }
@@ -243,7 +243,6 @@ bool whole(ChipGraph& edit) {
 
 }  // namespace
 
-extern const Pass even_tokens_chip_pass;
 constinit const Pass even_tokens_chip_pass = {
     .name = "even-tokens",
     .summary =

@@ -6,7 +6,6 @@
 // a scale that holds its values: half a step of that scale more. As long as that is less than a step of the result's,
 // results differ by one at most.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "passes/pass.h"
@@ -14,14 +13,14 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypes = {"ADD", "ADD_N", "MUL", "SUB"};
+constexpr Op kTypes[] = {Op::ADD, Op::ADD_N, Op::MUL, Op::SUB};
 constexpr std::size_t kMostTerms = 8;
 
 // The 8-bit tensor that a float one was made from; -1: none.
 std::int32_t source_of(const ChipGraph& edit, std::int32_t tensor, const ir::Shape& shape) {
   if (tensor < 0 || edit.tensor(tensor).type != ir::DataType::kFloat32) return -1;
   const std::int32_t producer = edit.producer(tensor);
-  if (producer < 0 || edit.op(producer).type != "DEQUANTIZE" || !edit.is_sound(producer)) return -1;
+  if (producer < 0 || edit.op(producer).type != Op::DEQUANTIZE || !edit.is_sound(producer)) return -1;
   const std::int32_t source = edit.op(producer).inputs[0];
   return edit.affine(source) && edit.shape(source) == shape ? source : -1;
 }
@@ -50,12 +49,12 @@ Affine8 sum_affine(const Affine8& a, const Affine8& b, const Affine8& out, const
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& quantize = edit.op(index);
-  if (quantize.type != "QUANTIZE" || !edit.is_sound(index)) return false;
+  if (quantize.type != Op::QUANTIZE || !edit.is_sound(index)) return false;
   const std::int32_t y = quantize.outputs[0], real = quantize.inputs[0], producer = edit.producer(real);
   const auto out = edit.affine(y);
   if (!out || producer < 0 || edit.shape(real) != edit.shape(y) || !edit.is_sound(producer)) return false;
   const ir::Operator op = edit.op(producer);
-  if (std::find(kTypes.begin(), kTypes.end(), op.type) == kTypes.end() || op.inputs.size() < 2) return false;
+  if (!is_one_of(op.type, kTypes) || op.inputs.size() < 2) return false;
   if (op.inputs.size() > kMostTerms || op.attributes.get_enum("fused_activation_function", "NONE") != "NONE")
     return false;
   std::vector<std::int32_t> terms;
@@ -63,10 +62,10 @@ bool at(ChipGraph& edit, std::int32_t index) {
     terms.push_back(source_of(edit, input, edit.shape(y)));
     if (terms.back() < 0 || edit.affine(terms.back())->type != out->type) return false;
   }
-  const std::string_view type = op.type == "ADD_N" ? std::string_view("ADD") : std::string_view(op.type);
+  const OpName type = op.type == Op::ADD_N ? Op::ADD : OpName(op.type);
   // The finest first: what is rounded twice is then rounded finely.
   const auto is_finer = [&](std::int32_t a, std::int32_t b) { return edit.affine(a)->scale < edit.affine(b)->scale; };
-  if (type == "ADD") std::stable_sort(terms.begin(), terms.end(), is_finer);
+  if (type == Op::ADD) std::stable_sort(terms.begin(), terms.end(), is_finer);
   Interval rest;
   for (const std::int32_t term : terms) {
     rest.low += values_of(*edit.affine(term)).low;
@@ -95,7 +94,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass float_arithmetic_chip_pass;
 constinit const Pass float_arithmetic_chip_pass = {
     .name = "float-arithmetic",
     .summary = "ADD, ADD_N, SUB and MUL between DEQUANTIZE and QUANTIZE become their 8-bit forms.",

@@ -22,12 +22,12 @@ constexpr std::size_t kMostCones = 8;  // that end at one operator, the largest 
 // Single operators that have a table, or a rewrite, of their own.
 bool has_its_own(const ChipGraph& edit, const Cone& cone) {
   const ir::Operator& only = edit.op(cone.ops[0]);
-  return cone.ops.size() == 1 && (only.type == ops::kReefFunction || ops::unary_function(only) != nullptr);
+  return cone.ops.size() == 1 && (only.type == Op::ReefFunction || ops::unary_function(only) != nullptr);
 }
 
 // A SiLU between 8-bit tensors is marked by `one-pass` and stays what any TFLite runs.
 bool is_silu(const ChipGraph& edit, const Cone& cone) {
-  return cone.ops.size() == 2 && edit.op(cone.ops[0]).type == "LOGISTIC" && edit.op(cone.ops[1]).type == "MUL" &&
+  return cone.ops.size() == 2 && edit.op(cone.ops[0]).type == Op::LOGISTIC && edit.op(cone.ops[1]).type == Op::MUL &&
          edit.op(cone.ops[0]).inputs[0] == cone.x;
 }
 
@@ -57,7 +57,7 @@ bool replace(ChipGraph& edit, const Cone& cone, const Table& wanted) {
   const auto values = real_values(edit, cone);
   if (!values || edit.shape(cone.x).rank() == 0 || edit.shape(cone.x).elements() == 0) return false;
   ir::Operator function;
-  function.type = ops::kReefFunction;
+  function.type = name_of(Op::ReefFunction);
   function.builtin_code = ir::kCustomBuiltinCode;
   function.attributes.set(ops::kCodes, std::vector<std::int64_t>(wanted.begin(), wanted.end()));
   function.attributes.set(ops::kValues, *values);
@@ -65,7 +65,7 @@ bool replace(ChipGraph& edit, const Cone& cone, const Table& wanted) {
   const int difference = table_difference(fit, *in, *out, wanted);
   if (fit.error > ops::kLargestTableError || difference > kLargestDifference) return false;
   if (others_are_closer(edit, *in, *out, wanted, difference)) return false;
-  const std::string_view except = edit.is_batch_of_inputs(cone.x) ? "" : "RESHAPE";  // own-movement sees to those
+  const OpName except = edit.is_batch_of_inputs(cone.x) ? OpName() : Op::RESHAPE;  // own-movement sees to those
   const char* into = cone.ops.size() == 1 ? "one pass by a table" : "one pass by a table, with what leads to it";
   return edit.commit(cone.ops.back(), between(edit, std::move(function), cone.x, cone.y), into, difference, except);
 }
@@ -90,7 +90,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass function_table_chip_pass;
 constinit const Pass function_table_chip_pass = {
     .name = "function-table",
     .summary =

@@ -4,20 +4,19 @@
 // newest among them, so that a TRANSPOSE_CONV without activation is mended by its older version alone.
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "passes/pass.h"
 
 namespace reef::passes {
 namespace {
 
-constexpr std::array<std::string_view, 3> kActivations = {"RELU", "RELU6", "RELU_N1_TO_1"};
+constexpr std::array<Op, 3> kActivations = {Op::RELU, Op::RELU6, Op::RELU_N1_TO_1};
 constexpr std::int32_t kPlainTransposeConv = 3;  // the newest version without activations
 
 bool at(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
-  const bool is_transposed = op.type == "TRANSPOSE_CONV";
-  if ((op.type != "AVERAGE_POOL_2D" && op.type != "MAX_POOL_2D" && !is_transposed) || !edit.is_sound(index))
+  const bool is_transposed = op.type == Op::TRANSPOSE_CONV;
+  if ((op.type != Op::AVERAGE_POOL_2D && op.type != Op::MAX_POOL_2D && !is_transposed) || !edit.is_sound(index))
     return false;
   const std::string activation(op.attributes.get_enum("fused_activation_function", "NONE"));
   const bool has_activation = std::find(kActivations.begin(), kActivations.end(), activation) != kActivations.end();
@@ -37,7 +36,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass fused_activation_chip_pass;
 constinit const Pass fused_activation_chip_pass = {
     .name = "fused-activation",
     .summary =

@@ -57,9 +57,9 @@ std::optional<Selection> backwards(const ChipGraph& edit, const ir::Operator& op
 
 std::optional<Selection> selection_of(const ChipGraph& edit, const ir::Operator& op) {
   const ir::Shape& shape = edit.shape(op.inputs[0]);
-  if (op.type == "STRIDED_SLICE") return backwards(edit, op);
+  if (op.type == Op::STRIDED_SLICE) return backwards(edit, op);
   Selection selection;
-  if (op.type == "GATHER") {
+  if (op.type == Op::GATHER) {
     const auto axis = axis_from(op.attributes.get_int("axis"), shape.rank());
     const auto indices = edit.ints(op.inputs[1]);
     if (!axis || !indices || indices->empty() || op.attributes.get_int("batch_dims") != 0) return {};
@@ -71,7 +71,7 @@ std::optional<Selection> selection_of(const ChipGraph& edit, const ir::Operator&
     return selection;
   }
   const auto axes = edit.ints(op.inputs[1]);
-  if (op.type != "REVERSE_V2" || !axes || axes->size() != 1) return {};
+  if (op.type != Op::REVERSE_V2 || !axes || axes->size() != 1) return {};
   const auto axis = axis_from((*axes)[0], shape.rank());
   if (!axis) return {};
   selection.axis = *axis;
@@ -116,12 +116,12 @@ bool pick_as_channels(ChipGraph& edit, std::int32_t index, std::int32_t x, std::
   if (picked < 0) return false;
   if (inner > 1) picked = list.transpose(picked, kSwap);
   list.reshape(picked, edit.shape(y), y);
-  return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks, with the dimension as channels", 0, "RESHAPE");
+  return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks, with the dimension as channels", 0, Op::RESHAPE);
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "GATHER" && op.type != "REVERSE_V2" && op.type != "STRIDED_SLICE") return false;
+  if (op.type != Op::GATHER && op.type != Op::REVERSE_V2 && op.type != Op::STRIDED_SLICE) return false;
   if (!edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   if (!edit.affine(x) || !edit.same_quantization(x, y) || edit.shape(x).rank() == 0) return false;
@@ -143,7 +143,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass gather_chip_pass;
 constinit const Pass gather_chip_pass = {
     .name = "gather",
     .summary =

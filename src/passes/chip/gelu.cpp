@@ -7,7 +7,7 @@ namespace reef::passes {
 namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "GELU" || !edit.is_sound(index)) return false;
+  if (edit.op(index).type != Op::GELU || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || in->type != out->type || edit.fits(index)) return false;
@@ -19,7 +19,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass gelu_chip_pass;
 constinit const Pass gelu_chip_pass = {
     .name = "gelu",
     .summary = "GELU becomes x * LOGISTIC(1.702 x) or a sum of ramps (see elu), whichever is within a step.",

@@ -55,7 +55,7 @@ struct Convolution {
 };
 
 std::optional<Convolution> convolution_at(const ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "CONV_2D" || !edit.is_sound(index)) return {};
+  if (edit.op(index).type != Op::CONV_2D || !edit.is_sound(index)) return {};
   Convolution found{edit.op(index)};
   found.x = found.op.inputs[0];
   found.weights = found.op.inputs[1];
@@ -97,7 +97,7 @@ bool as_depthwise(ChipGraph& edit, std::int32_t index, const Convolution& found)
   }
   attributes.set("depth_multiplier", std::int64_t{channels / found.groups});
   OpList list(edit, edit.tensor(found.y).name);
-  list.add("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", std::move(attributes), inputs, {found.y},
+  list.add(Op::DEPTHWISE_CONV_2D, "DepthwiseConv2DOptions", std::move(attributes), inputs, {found.y},
            edit.tensor(found.x).type);
   return edit.commit(index, list.take(), "DEPTHWISE_CONV_2D");
 }
@@ -155,7 +155,7 @@ bool as_parts(ChipGraph& edit, std::int32_t index, const Convolution& found) {
     ir::Shape shape = edit.shape(found.y);
     shape[3] = count * outputs;
     results.push_back(parts == 1 ? found.y : list.tensor_like(found.y, shape));
-    list.add("CONV_2D", "Conv2DOptions", found.op.attributes, operands, {results.back()}, edit.tensor(found.x).type);
+    list.add(Op::CONV_2D, "Conv2DOptions", found.op.attributes, operands, {results.back()}, edit.tensor(found.x).type);
   }
   if (parts == 1) return edit.commit(index, list.take(), "a CONV_2D of all channels");
   list.concatenation(results, 3, found.y);
@@ -167,9 +167,9 @@ bool at(ChipGraph& edit, std::int32_t index) {
   if (!found || edit.fits(index)) return false;
   const ir::DataType type = edit.tensor(found->x).type;
   if (found->groups == 1) {
-    if (found->op.version <= tflite::operator_version("CONV_2D", type)) return false;
+    if (found->op.version <= tflite::operator_version(Op::CONV_2D, type)) return false;
     OpList list(edit, edit.tensor(found->y).name);
-    list.add("CONV_2D", "Conv2DOptions", found->op.attributes, found->op.inputs, {found->y}, type);
+    list.add(Op::CONV_2D, "Conv2DOptions", found->op.attributes, found->op.inputs, {found->y}, type);
     return edit.commit(index, list.take(), "an older version of it, which does the same");
   }
   if (edit.shape(found->weights)[3] == 1 && ir::is_integer_8(edit.tensor(found->weights).type) &&
@@ -181,7 +181,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass grouped_conv_chip_pass;
 constinit const Pass grouped_conv_chip_pass = {
     .name = "grouped-conv",
     .summary =

@@ -7,7 +7,7 @@ namespace reef::passes {
 namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "HARD_SWISH" || !edit.is_sound(index)) return false;
+  if (edit.op(index).type != Op::HARD_SWISH || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || in->type != out->type || edit.fits(index)) return false;
@@ -19,7 +19,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass hard_swish_chip_pass;
 constinit const Pass hard_swish_chip_pass = {
     .name = "hard-swish",
     .summary = "HARD_SWISH becomes a 1x1 DEPTHWISE_CONV_2D that saturates at 0 and 1, and a MUL.",

@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::int32_t kMostImages = 16;
 
-bool is_layer(std::string_view type) {
-  return type == "CONV_2D" || type == "DEPTHWISE_CONV_2D" || type == "AVERAGE_POOL_2D" || type == "MAX_POOL_2D" ||
-         type == "PAD" || type == "RESIZE_NEAREST_NEIGHBOR" || type == "RESIZE_BILINEAR";
+bool is_layer(OpName type) {
+  return type == Op::CONV_2D || type == Op::DEPTHWISE_CONV_2D || type == Op::AVERAGE_POOL_2D ||
+         type == Op::MAX_POOL_2D || type == Op::PAD || type == Op::RESIZE_NEAREST_NEIGHBOR ||
+         type == Op::RESIZE_BILINEAR;
 }
 
 // Whether each row of the result is computed from the row at the same place: single pixels, and layers along rows
@@ -25,13 +26,14 @@ bool is_layer(std::string_view type) {
 bool keeps_rows_apart(const ChipGraph& edit, const ir::Operator& op) {
   const ir::Shape &x = edit.shape(op.inputs[0]), &y = edit.shape(op.outputs[0]);
   if (x[1] != y[1]) return false;
-  if (op.type == "PAD") {
+  if (op.type == Op::PAD) {
     const auto amounts = edit.ints(op.inputs[1]);  // before and behind, of each dimension
     return amounts && amounts->size() == 8 && (*amounts)[2] == 0 && (*amounts)[3] == 0;
   }
   if (op.attributes.get_int("stride_h", 1) != 1) return false;
-  if (op.type == "AVERAGE_POOL_2D" || op.type == "MAX_POOL_2D") return op.attributes.get_int("filter_height", 1) == 1;
-  if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return false;
+  if (op.type == Op::AVERAGE_POOL_2D || op.type == Op::MAX_POOL_2D)
+    return op.attributes.get_int("filter_height", 1) == 1;
+  if (op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D) return false;
   const ir::Shape& filter = edit.shape(op.inputs[1]);
   return filter.rank() == 4 && filter[1] == 1;
 }
@@ -56,7 +58,7 @@ bool as_one_image(ChipGraph& edit, std::int32_t index) {
   OpList behind(edit, edit.tensor(y).name);
   behind.reshape(op.outputs[0], shape, y);
   for (ir::Operator& each : behind.take()) ops.push_back(std::move(each));
-  return edit.commit(index, std::move(ops), "the same with the images of its batch as one", 0, "RESHAPE");
+  return edit.commit(index, std::move(ops), "the same with the images of its batch as one", 0, Op::RESHAPE);
 }
 
 bool for_each_image(ChipGraph& edit, std::int32_t index, std::int32_t batch) {
@@ -75,7 +77,7 @@ bool for_each_image(ChipGraph& edit, std::int32_t index, std::int32_t batch) {
     add_for_one_image(edit, list, op, std::move(inputs), {results.back()});
   }
   list.reshape(list.concatenation(results, 1), whole, y);
-  return edit.commit(index, list.take(), fmt::format("one for each of {} images", batch), 0, "RESHAPE");
+  return edit.commit(index, list.take(), fmt::format("one for each of {} images", batch), 0, Op::RESHAPE);
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
@@ -92,7 +94,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass inner_batch_chip_pass;
 constinit const Pass inner_batch_chip_pass = {
     .name = "inner-batch",
     .summary =

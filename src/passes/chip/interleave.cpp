@@ -12,7 +12,7 @@ namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "CONCATENATION" || !edit.is_sound(index) || op.inputs.size() < 2) return false;
+  if (op.type != Op::CONCATENATION || !edit.is_sound(index) || op.inputs.size() < 2) return false;
   const ir::Shape to = edit.shape(op.outputs[0]), one = edit.shape(op.inputs[0]);
   const int rank = to.rank();
   const std::int64_t axis = op.attributes.get_int("axis");
@@ -37,12 +37,11 @@ bool at(ChipGraph& edit, std::int32_t index) {
   if (picked < 0) return false;
   list.reshape(picked, to, op.outputs[0]);
   return edit.commit(index, list.take(), "CONCATENATION of channels and a 1x1 CONV_2D that puts them into turn", 0,
-                     "RESHAPE");
+                     Op::RESHAPE);
 }
 
 }  // namespace
 
-extern const Pass interleave_chip_pass;
 constinit const Pass interleave_chip_pass = {
     .name = "interleave",
     .summary =

@@ -2,7 +2,6 @@
 // A QUANTIZE at a floating-point input and a DEQUANTIZE at a floating-point output run on the CPU. Without them the
 // model's inputs and outputs are 8-bit numbers, which the caller must make and read by the scale and zero point that
 // the tensors carry. That changes the interface, so it is done only when asked for.
-#include <algorithm>
 
 #include "passes/pass.h"
 
@@ -15,7 +14,7 @@ std::optional<std::int32_t> quantized_input(const ChipGraph& edit, std::int32_t 
   std::optional<std::int32_t> first;
   for (const std::int32_t reader : edit.consumers(input)) {
     const ir::Operator& op = edit.op(reader);
-    if (op.type != "QUANTIZE" || op.outputs.size() != 1 || op.inputs.size() != 1) return {};
+    if (op.type != Op::QUANTIZE || op.outputs.size() != 1 || op.inputs.size() != 1) return {};
     if (!edit.affine(op.outputs[0]) || edit.shape(op.outputs[0]) != edit.shape(input)) return {};
     if (first && !edit.same_quantization(*first, op.outputs[0])) return {};
     if (!first) first = op.outputs[0];
@@ -43,7 +42,7 @@ bool strip_input(ChipGraph& edit, std::size_t place) {
 bool strip_output(ChipGraph& edit, std::size_t place) {
   const std::int32_t output = edit.graph().outputs[place];
   const std::int32_t producer = edit.producer(output);
-  if (producer < 0 || edit.op(producer).type != "DEQUANTIZE" || edit.tensor(output).type != ir::DataType::kFloat32) {
+  if (producer < 0 || edit.op(producer).type != Op::DEQUANTIZE || edit.tensor(output).type != ir::DataType::kFloat32) {
     return false;
   }
   const std::int32_t stored = edit.op(producer).inputs[0];
@@ -70,7 +69,6 @@ bool whole(ChipGraph& edit) {
 
 }  // namespace
 
-extern const Pass io_chip_pass;
 constinit const Pass io_chip_pass = {
     .name = "io",
     .summary =

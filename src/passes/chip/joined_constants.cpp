@@ -11,7 +11,7 @@ namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "CONCATENATION" || !edit.is_sound(index) || edit.fits(index)) return false;
+  if (op.type != Op::CONCATENATION || !edit.is_sound(index) || edit.fits(index)) return false;
   const std::int32_t y = op.outputs[0];
   const auto computed = std::find_if(op.inputs.begin(), op.inputs.end(), [&](std::int32_t input) {
     return edit.varies(input) && edit.affine(input) && edit.shape(input).rank() > 0;
@@ -31,7 +31,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass joined_constants_chip_pass;
 constinit const Pass joined_constants_chip_pass = {
     .name = "joined-constants",
     .summary = "CONCATENATION with constants other than zeros: a 1x1 CONV_2D with weights of zero computes them.",

@@ -17,7 +17,7 @@ namespace reef::passes {
 namespace {
 
 // Operators on rows of the last dimension, each row by itself.
-bool is_by_rows(const ir::Operator& op) { return op.type == "SOFTMAX" || op.type == "L2_NORMALIZATION"; }
+bool is_by_rows(const ir::Operator& op) { return op.type == Op::SOFTMAX || op.type == Op::L2_NORMALIZATION; }
 
 // Whether the chip would refuse the shape: more than three dimensions are above 1.
 bool is_too_deep(const ir::Shape& shape) {
@@ -185,7 +185,7 @@ bool split(ChipGraph& edit, std::int32_t index) {
   const std::int32_t from = list.reshape(op.inputs[1], flat);
   const std::vector<std::int32_t> parts = list.split(from, flat_axis, static_cast<int>(pieces));
   for (std::size_t i = 0; i < parts.size(); ++i) list.reshape(parts[i], edit.shape(op.outputs[i]), op.outputs[i]);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, Op::RESHAPE);
 }
 
 // Three groups: dimensions before the axis, the axis, and those behind it. PACK has a dimension of its own for the
@@ -214,7 +214,7 @@ bool concatenation(ChipGraph& edit, std::int32_t index) {
   const ir::Shape flat = flat_with(shape[axis]);
   const int flat_axis = inner == 1 ? 3 : 2;
   list.reshape(list.concatenation(parts, flat_axis, list.tensor_like(y, flat)), shape, y);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, Op::RESHAPE);
 }
 
 // Dimensions with others between them that stay (groups of GroupNormalization of Keras): they are brought to the front.
@@ -280,7 +280,7 @@ bool reduction(ChipGraph& edit, std::int32_t index) {
 bool reshape(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const std::int32_t before = edit.producer(op.inputs[0]);
-  if (before < 0 || edit.op(before).type != "RESHAPE") return false;
+  if (before < 0 || edit.op(before).type != Op::RESHAPE) return false;
   if (edit.fits(before) && !has_too_many(edit.shape(op.inputs[0]))) return false;
   const std::int32_t x = edit.op(before).inputs[0];
   if (!edit.same_quantization(x, op.outputs[0]) || !edit.is_static(x)) return false;
@@ -293,15 +293,15 @@ bool reshape(ChipGraph& edit, std::int32_t index) {
 bool at(ChipGraph& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
   if (!edit.is_sound(index) || edit.op(index).is_custom()) return false;
-  if (type == "RESHAPE") return reshape(edit, index);
+  if (type == Op::RESHAPE) return reshape(edit, index);
   const ir::Operator& op = edit.op(index);
   const auto has_many = [&](std::int32_t tensor) { return tensor >= 0 && has_too_many(edit.shape(tensor)); };
   const auto is_deep = [&](std::int32_t tensor) {
     return tensor >= 0 && (is_too_deep(edit.shape(tensor)) || has_too_many(edit.shape(tensor)));
   };
-  const bool is_split = type == "SPLIT";
+  const bool is_split = type == Op::SPLIT;
   // They can be refused for what they do along the first dimension, however few there are.
-  const bool is_refused_early = is_split || type == "PAD" || ops::form_of(op) == ops::Form::kReduction;
+  const bool is_refused_early = is_split || type == Op::PAD || ops::form_of(op) == ops::Form::kReduction;
   if (!is_refused_early && std::none_of(op.outputs.begin(), op.outputs.end(), is_deep) &&
       std::none_of(op.inputs.begin(), op.inputs.end(), is_deep)) {
     return false;
@@ -313,12 +313,12 @@ bool at(ChipGraph& edit, std::int32_t index) {
   const bool has_code = std::none_of(op.outputs.begin(), op.outputs.end(), has_many) && !has_many(x);
   if (has_code && edit.fits(index)) return false;
   if (is_split) return split(edit, index);
-  if (type == "BATCH_MATMUL") return matmul(edit, index);
-  if (type == "SLICE" || type == "STRIDED_SLICE") return slice_on_fewer(edit, index);
-  if (type == "PAD") return pad_on_fewer(edit, index);
+  if (type == Op::BATCH_MATMUL) return matmul(edit, index);
+  if (type == Op::SLICE || type == Op::STRIDED_SLICE) return slice_on_fewer(edit, index);
+  if (type == Op::PAD) return pad_on_fewer(edit, index);
   if (ops::form_of(op) == ops::Form::kReduction) return reduction(edit, index);
-  if (type == "CONCATENATION" || type == "PACK") return concatenation(edit, index);
-  if (type == "TILE" || type == "BROADCAST_TO") return tile_on_fewer(edit, index);
+  if (type == Op::CONCATENATION || type == Op::PACK) return concatenation(edit, index);
+  if (type == Op::TILE || type == Op::BROADCAST_TO) return tile_on_fewer(edit, index);
   if (ops::is_elementwise_over(op, 1) || is_by_rows(op)) return unary(edit, index);
   if (ops::is_elementwise_over(op, 2)) return binary(edit, index);
   return false;
@@ -326,7 +326,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass leading_axes_chip_pass;
 constinit const Pass leading_axes_chip_pass = {
     .name = "leading-axes",
     .summary =

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "ir/op.h"
 #include "passes/chip/leading_axes.h"
 
 namespace reef::passes {
@@ -11,7 +12,7 @@ namespace {
 // Where a SLICE begins, or a STRIDED_SLICE that leaves nothing out and drops no dimension.
 std::optional<std::vector<std::int64_t>> begins_of(const ChipGraph& edit, const ir::Operator& op) {
   auto begins = edit.ints(op.inputs[1]);
-  if (op.type == "SLICE" || !begins) return begins;
+  if (op.type == Op::SLICE || !begins) return begins;
   const auto strides = edit.ints(op.inputs[3]);
   const bool is_plain = op.attributes.get_int("ellipsis_mask", 0) == 0 &&
                         op.attributes.get_int("new_axis_mask", 0) == 0 &&
@@ -41,7 +42,7 @@ bool replace_on_fewer(ChipGraph& edit, std::int32_t index, OpList& list, ir::Ope
   }
   ops.push_back(std::move(op));
   for (ir::Operator& last : behind.take()) ops.push_back(std::move(last));
-  return edit.commit(index, std::move(ops), "the same on fewer dimensions", 0, "RESHAPE");
+  return edit.commit(index, std::move(ops), "the same on fewer dimensions", 0, Op::RESHAPE);
 }
 
 // Runs of dimensions that are not repeated, and those that are.
@@ -79,7 +80,7 @@ bool tile_on_fewer(ChipGraph& edit, std::int32_t index) {
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   const std::int32_t repeated = list.tile(list.reshape(op.inputs[0], from), all);
   list.reshape(repeated, edit.shape(op.outputs[0]), op.outputs[0]);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, Op::RESHAPE);
 }
 
 namespace {
@@ -109,7 +110,7 @@ bool slice_in_front(ChipGraph& edit, std::int32_t index, int axis, std::int64_t 
   const std::array<std::int64_t, 4> at = {0, begin * next, 0, 0};
   const std::int32_t cut = list.slice_box(list.reshape(op.inputs[0], flat(from[axis])), at, flat(to[axis]));
   list.reshape(cut, to, op.outputs[0]);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, Op::RESHAPE);
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   const std::int32_t cut = list.slice_box(list.reshape(op.inputs[0], all), at, box);
   list.reshape(cut, to, op.outputs[0]);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, Op::RESHAPE);
 }
 
 // Runs of dimensions that are not padded, and those that are.

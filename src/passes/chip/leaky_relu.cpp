@@ -23,24 +23,24 @@ std::int32_t slope_tensor(OpList& list, std::int32_t channels, ir::DataType type
 Candidate prelu_candidate(const Affine8& in, double alpha) {
   return {"PRELU", [=](OpList& list, std::int32_t x, std::int32_t y) {
             const std::int32_t slope = slope_tensor(list, list.shape(x)[3], in.type, alpha);
-            list.add("PRELU", "", {}, {x, slope}, {y}, in.type);
+            list.add(Op::PRELU, "", {}, {x, slope}, {y}, in.type);
             return true;
           }};
 }
 
 Candidate maximum_candidate(const Affine8& in, const Affine8& out, double alpha) {
-  const std::string_view choice = alpha > 1 ? "MINIMUM" : "MAXIMUM";
-  return {
-      in == out ? fmt::format("DEPTHWISE_CONV_2D and {}", choice) : fmt::format("2 DEPTHWISE_CONV_2D and {}", choice),
-      [=](OpList& list, std::int32_t x, std::int32_t y) {
-        const std::int32_t straight = in == out ? x : list.line(x, 1, 0, out);
-        const std::int32_t leaking = list.line(x, alpha, 0, out);
-        return straight >= 0 && leaking >= 0 && list.binary(choice, straight, leaking, out, y) >= 0;
-      }};
+  const Op choice = alpha > 1 ? Op::MINIMUM : Op::MAXIMUM;
+  return {in == out ? fmt::format("DEPTHWISE_CONV_2D and {}", name_of(choice))
+                    : fmt::format("2 DEPTHWISE_CONV_2D and {}", name_of(choice)),
+          [=](OpList& list, std::int32_t x, std::int32_t y) {
+            const std::int32_t straight = in == out ? x : list.line(x, 1, 0, out);
+            const std::int32_t leaking = list.line(x, alpha, 0, out);
+            return straight >= 0 && leaking >= 0 && list.binary(choice, straight, leaking, out, y) >= 0;
+          }};
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "LEAKY_RELU" || !edit.is_sound(index)) return false;
+  if (edit.op(index).type != Op::LEAKY_RELU || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
   const double alpha = edit.op(index).attributes.get_float("alpha");
@@ -58,7 +58,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass leaky_relu_chip_pass;
 constinit const Pass leaky_relu_chip_pass = {
     .name = "leaky-relu",
     .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",

@@ -18,14 +18,14 @@ struct Product {
 std::optional<Product> product_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (!edit.is_sound(index)) return {};
-  if (op.type == "FULLY_CONNECTED") {
+  if (op.type == Op::FULLY_CONNECTED) {
     if (op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") return {};
     Product product{op.inputs[0], op.inputs[1], op.inputs.size() > 2 ? op.inputs[2] : -1, op.outputs[0]};
     product.activation = op.attributes.get_enum("fused_activation_function", "NONE");
     if (op.outputs.size() != 1 || edit.shape(product.weights).rank() != 2) return {};
     return product;
   }
-  if (op.type != "BATCH_MATMUL" || op.attributes.get_bool("adj_x")) return {};
+  if (op.type != Op::BATCH_MATMUL || op.attributes.get_bool("adj_x")) return {};
   Product product{op.inputs[0], op.inputs[1], -1, op.outputs[0], !op.attributes.get_bool("adj_y")};
   const ir::Shape& shape = edit.shape(product.weights);
   if (shape.rank() < 2 || shape.product(0, shape.rank() - 2) != 1) return {};
@@ -70,7 +70,7 @@ std::int32_t picture_height(std::int32_t rows) {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
-  if (type != "FULLY_CONNECTED" && type != "BATCH_MATMUL") return false;
+  if (type != Op::FULLY_CONNECTED && type != Op::BATCH_MATMUL) return false;
   const auto product = product_of(edit, index);
   if (!product) return false;
   const auto in = edit.affine(product->x), out = edit.affine(product->y);
@@ -80,7 +80,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   const std::int32_t k = product->weights_by_column ? weights.last(1) : weights.last(0);
   if (m < 1 || k < 1 || x_shape.rank() < 1 || x_shape.elements() % k != 0) return false;
   const auto rows = static_cast<std::int32_t>(x_shape.elements() / k);
-  const bool is_matmul = type == "BATCH_MATMUL";
+  const bool is_matmul = type == Op::BATCH_MATMUL;
   if (edit.shape(product->y).elements() != std::int64_t{rows} * m) return false;
   if (is_matmul && x_shape.last() != k) return false;
   if (product->bias >= 0 &&
@@ -104,12 +104,11 @@ bool at(ChipGraph& edit, std::int32_t index) {
   list.reshape(result, edit.shape(product->y), product->y);
   // Reshapes of many dimensions are seen to later (own-movement). A batch of inputs is not: unroll-batch has had it.
   const bool is_batch = edit.is_batch_of_inputs(product->x);
-  return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1, is_batch ? "" : "RESHAPE");
+  return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1, is_batch ? OpName() : Op::RESHAPE);
 }
 
 }  // namespace
 
-extern const Pass matmul_chip_pass;
 constinit const Pass matmul_chip_pass = {
     .name = "matmul",
     .summary =

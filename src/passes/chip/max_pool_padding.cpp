@@ -47,10 +47,10 @@ std::int32_t repeat_edges(OpList& list, std::int32_t x, const PaddedAxes& axes) 
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator pool = edit.op(index);
-  if (pool.type != "MAX_POOL_2D" || !edit.is_sound(index) || pool.attributes.get_enum("padding") != "VALID")
+  if (pool.type != Op::MAX_POOL_2D || !edit.is_sound(index) || pool.attributes.get_enum("padding") != "VALID")
     return false;
   const std::int32_t padder = edit.producer(pool.inputs[0]);
-  if (padder < 0 || edit.op(padder).type != "PADV2" || !edit.is_sound(padder)) return false;
+  if (padder < 0 || edit.op(padder).type != Op::PADV2 || !edit.is_sound(padder)) return false;
   const ir::Operator pad = edit.op(padder);
   const std::int32_t x = pad.inputs[0], y = pool.outputs[0];
   if (pad.inputs.size() != 3 || !edit.affine(x) || !edit.same_quantization(x, pool.inputs[0])) return false;
@@ -67,24 +67,23 @@ bool at(ChipGraph& edit, std::int32_t index) {
   OpList list(edit, edit.tensor(y).name);
   if (all(&PaddedAxis::is_valid) || all(&PaddedAxis::is_same)) {
     const std::string_view padding = all(&PaddedAxis::is_valid) ? "VALID" : "SAME";
-    list.add("MAX_POOL_2D", pool.options_type, ops::pool_attributes(pool.attributes, *axes, true, true, padding), {x},
+    list.add(Op::MAX_POOL_2D, pool.options_type, ops::pool_attributes(pool.attributes, *axes, true, true, padding), {x},
              {y}, type);
   } else if (all(&PaddedAxis::is_centred) && has_no_activation) {
     const std::int32_t dense = list.tensor_like(x, edit.shape(x));
-    list.add("MAX_POOL_2D", pool.options_type, ops::pool_attributes(pool.attributes, *axes, true, false, "SAME"), {x},
+    list.add(Op::MAX_POOL_2D, pool.options_type, ops::pool_attributes(pool.attributes, *axes, true, false, "SAME"), {x},
              {dense}, type);
-    list.add("MAX_POOL_2D", pool.options_type, ops::pool_attributes(pool.attributes, *axes, false, true, "VALID"),
+    list.add(Op::MAX_POOL_2D, pool.options_type, ops::pool_attributes(pool.attributes, *axes, false, true, "VALID"),
              {dense}, {y}, type);
   } else {
     const std::int32_t repeated = repeat_edges(list, x, *axes);
-    list.add("MAX_POOL_2D", pool.options_type, pool.attributes, {repeated}, {y}, type);
+    list.add(Op::MAX_POOL_2D, pool.options_type, pool.attributes, {repeated}, {y}, type);
   }
   return edit.commit(index, list.take(), "a pool without PADV2");
 }
 
 }  // namespace
 
-extern const Pass max_pool_padding_chip_pass;
 constinit const Pass max_pool_padding_chip_pass = {
     .name = "max-pool-padding",
     .summary =

@@ -19,7 +19,7 @@ std::int32_t mean(OpList& list, std::int32_t x, const std::vector<std::int64_t>&
                   ir::DataType type) {
   ir::Attributes attributes;
   attributes.set("keep_dims", keep);
-  list.add("MEAN", "ReducerOptions", std::move(attributes), {x, list.int_vector(axes)}, {y}, type);
+  list.add(Op::MEAN, "ReducerOptions", std::move(attributes), {x, list.int_vector(axes)}, {y}, type);
   return y;
 }
 
@@ -101,7 +101,7 @@ bool mean_of_area(ChipGraph& edit, std::int32_t index, const Area& area, std::in
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "MEAN" || !edit.is_sound(index) || !edit.options().fits) return false;
+  if (op.type != Op::MEAN || !edit.is_sound(index) || !edit.options().fits) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   const ir::Shape shape = edit.shape(x);
   const auto in = edit.affine(x), out = edit.affine(y);
@@ -121,7 +121,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass mean_chip_pass;
 constinit const Pass mean_chip_pass = {
     .name = "mean",
     .summary =

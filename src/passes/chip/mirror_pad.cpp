@@ -9,7 +9,7 @@ constexpr std::int64_t kMostRows = 16;  // on one side
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "MIRROR_PAD" || !edit.is_sound(index) || edit.fits(index)) return false;
+  if (op.type != Op::MIRROR_PAD || !edit.is_sound(index) || edit.fits(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   const ir::Shape shape = edit.shape(x);
   const auto paddings = edit.ints(op.inputs[1]);
@@ -44,7 +44,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass mirror_pad_chip_pass;
 constinit const Pass mirror_pad_chip_pass = {
     .name = "mirror-pad",
     .summary = "MIRROR_PAD by up to 16 elements a side becomes slices and CONCATENATION.",

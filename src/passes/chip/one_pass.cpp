@@ -17,12 +17,12 @@ namespace {
 // Which operand of a MUL is x where the other one is LOGISTIC of it; -1: none.
 int silu_operand(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
-  if (op.type != "MUL" || !edit.is_sound(index) || op.inputs.size() != 2) return -1;
+  if (op.type != Op::MUL || !edit.is_sound(index) || op.inputs.size() != 2) return -1;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return -1;
   for (int k = 0; k < 2; ++k) {
     const std::int32_t x = op.inputs[static_cast<std::size_t>(k)], gate = op.inputs[static_cast<std::size_t>(1 - k)];
     const std::int32_t logistic = edit.producer(gate);
-    if (logistic >= 0 && edit.op(logistic).type == "LOGISTIC" && edit.op(logistic).inputs[0] == x) return k;
+    if (logistic >= 0 && edit.op(logistic).type == Op::LOGISTIC && edit.op(logistic).inputs[0] == x) return k;
   }
   return -1;
 }
@@ -30,8 +30,8 @@ int silu_operand(const ChipGraph& edit, std::int32_t index) {
 // The number that a DIV divides by something computed; 0: it is no such DIV.
 double numerator_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
-  if (op.type != "DIV" || !edit.is_sound(index) || !edit.is_constant(op.inputs[0]) || edit.is_constant(op.inputs[1]) ||
-      op.attributes.get_enum("fused_activation_function", "NONE") != "NONE" ||
+  if (op.type != Op::DIV || !edit.is_sound(index) || !edit.is_constant(op.inputs[0]) ||
+      edit.is_constant(op.inputs[1]) || op.attributes.get_enum("fused_activation_function", "NONE") != "NONE" ||
       edit.shape(op.inputs[1]) != edit.shape(op.outputs[0])) {
     return 0;
   }
@@ -77,7 +77,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass one_pass_chip_pass;
 constinit const Pass one_pass_chip_pass = {
     .name = "one-pass",
     .summary =

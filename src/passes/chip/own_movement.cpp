@@ -16,7 +16,8 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 20;  // both sides of 
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
-  if ((op.type != "RESHAPE" && op.type != "TRANSPOSE") || !edit.is_sound(index) || op.outputs.size() != 1) return false;
+  if ((op.type != Op::RESHAPE && op.type != Op::TRANSPOSE) || !edit.is_sound(index) || op.outputs.size() != 1)
+    return false;
   if (op.attributes.get_bool(ops::kOwnMovement) || edit.fits(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   if (!edit.varies(x) || !edit.affine(x) || !edit.same_quantization(x, y)) return false;
@@ -25,14 +26,13 @@ bool at(ChipGraph& edit, std::int32_t index) {
   if (from.elements() < 1 || from.elements() > kMostElements) return false;
   ir::Operator marked = op;
   // TensorFlow's converter writes RESHAPE without options, and attributes belong to some.
-  if (marked.options_type.empty()) marked.options_type = op.type == "RESHAPE" ? "ReshapeOptions" : "TransposeOptions";
+  if (marked.options_type.empty()) marked.options_type = op.type == Op::RESHAPE ? "ReshapeOptions" : "TransposeOptions";
   marked.attributes.set(ops::kOwnMovement, true);
   return edit.commit(index, {std::move(marked)}, "movement of Reef's own");
 }
 
 }  // namespace
 
-extern const Pass own_movement_chip_pass;
 constinit const Pass own_movement_chip_pass = {
     .name = "own-movement",
     .summary =

@@ -33,12 +33,12 @@ bool join(ChipGraph& edit, std::int32_t index, const Affine8& affine, std::int32
   }
   if (shape != edit.shape(y) || list.size() == 0) return false;
   list.last().outputs = {y};
-  return edit.commit(index, list.take(), "CONCATENATION with constants", 0, "CONCATENATION");
+  return edit.commit(index, list.take(), "CONCATENATION with constants", 0, Op::CONCATENATION);
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "PADV2" || !edit.is_sound(index) || op.inputs.size() != 3 || edit.fits(index)) return false;
+  if (op.type != Op::PADV2 || !edit.is_sound(index) || op.inputs.size() != 3 || edit.fits(index)) return false;
   const std::int32_t y = op.outputs[0], filling = op.inputs[2];
   const auto in = edit.affine(op.inputs[0]), out = edit.affine(y);
   if (!in || !out || *in != *out || !edit.is_constant(op.inputs[1]) || !edit.is_constant(filling)) return false;
@@ -47,13 +47,12 @@ bool at(ChipGraph& edit, std::int32_t index) {
   const std::int32_t q = out->type == ir::DataType::kInt8 ? static_cast<std::int8_t>(value.data()[0]) : value.data()[0];
   if (q != out->zero_point) return join(edit, index, *out, q);
   OpList list(edit, edit.tensor(y).name);
-  list.add("PAD", "PadOptions", {}, {op.inputs[0], op.inputs[1]}, {y}, out->type);
+  list.add(Op::PAD, "PadOptions", {}, {op.inputs[0], op.inputs[1]}, {y}, out->type);
   return edit.commit(index, list.take(), "PAD");
 }
 
 }  // namespace
 
-extern const Pass pad_v2_chip_pass;
 constinit const Pass pad_v2_chip_pass = {
     .name = "pad-v2",
     .summary = "PADV2 that fills with zero becomes PAD, with another number CONCATENATION with constants.",

@@ -117,7 +117,8 @@ bool is_out_of_form(const ChipGraph& edit, std::int32_t index) {
     const ir::Shape& shape = edit.shape(tensor);
     return shape.rank() > 4 || (shape.rank() == 4 && shape[0] != 1);
   };
-  return op.type == "DEPTH_TO_SPACE" || op.type == "SPACE_TO_DEPTH" || is_deep(op.inputs[0]) || is_deep(op.outputs[0]);
+  return op.type == Op::DEPTH_TO_SPACE || op.type == Op::SPACE_TO_DEPTH || is_deep(op.inputs[0]) ||
+         is_deep(op.outputs[0]);
 }
 
 // The chain of views that ends at `last`, first operator first. Empty: `last` is not the end of one that needs help.
@@ -154,8 +155,8 @@ bool at(ChipGraph& edit, std::int32_t index) {
   const auto view = view_of(edit, chain);
   if (!view || !ir::is_integer_8(edit.tensor(x).type)) return false;
   const std::vector<Factor> factors = view->factors();
-  if (factors.size() == 1 && chain.size() == 1 && edit.op(index).type == "RESHAPE") return false;  // its own result
-  if (chain.size() == 1 && edit.op(index).type == "TRANSPOSE" && edit.shape(x).rank() <= 4 &&
+  if (factors.size() == 1 && chain.size() == 1 && edit.op(index).type == Op::RESHAPE) return false;  // its own result
+  if (chain.size() == 1 && edit.op(index).type == Op::TRANSPOSE && edit.shape(x).rank() <= 4 &&
       factors.size() <= kMostFactors) {
     return false;  // too large or too new: no other form of it is smaller
   }
@@ -177,7 +178,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass pixel_shuffle_chip_pass;
 constinit const Pass pixel_shuffle_chip_pass = {
     .name = "pixel-shuffle",
     .summary =

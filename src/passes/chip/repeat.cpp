@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/registry.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
@@ -15,8 +16,6 @@ constexpr std::size_t kMostOps = 8;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
 
 using Numbers = std::vector<std::int32_t>;  // which element of the source stands where
-
-bool keeps_order(std::string_view type) { return type == "RESHAPE" || type == "EXPAND_DIMS" || type == "SQUEEZE"; }
 
 // Copies whole blocks: along every dimension in turn, from the innermost.
 Numbers tiled(Numbers numbers, const ir::Shape& shape, const ir::Shape& result) {
@@ -38,7 +37,7 @@ Numbers tiled(Numbers numbers, const ir::Shape& shape, const ir::Shape& result) 
 }
 
 bool is_tile(const ChipGraph& edit, const ir::Operator& op) {
-  if (op.type != "TILE") return false;
+  if (op.type != Op::TILE) return false;
   const ir::Shape &shape = edit.shape(op.inputs[0]), &result = edit.shape(op.outputs[0]);
   const auto multiples = edit.ints(op.inputs[1]);
   if (!multiples || shape.rank() != result.rank() || multiples->size() != static_cast<std::size_t>(shape.rank()))
@@ -58,7 +57,7 @@ bool is_nearest(const ChipGraph& edit, const std::vector<std::int32_t>& chain, c
   std::iota(numbers.begin(), numbers.end(), 0);
   for (const std::int32_t index : chain) {
     const ir::Operator& op = edit.op(index);
-    if (op.type == "TILE") numbers = tiled(std::move(numbers), edit.shape(op.inputs[0]), edit.shape(op.outputs[0]));
+    if (op.type == Op::TILE) numbers = tiled(std::move(numbers), edit.shape(op.inputs[0]), edit.shape(op.outputs[0]));
   }
   const std::int32_t down = out[1] / in[1], across = out[2] / in[2];
   std::size_t at = 0;
@@ -74,18 +73,18 @@ bool is_nearest(const ChipGraph& edit, const std::vector<std::int32_t>& chain, c
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (!keeps_order(edit.op(index).type) && edit.op(index).type != "TILE") return false;
+  if (!ops::has_same_bytes(edit.op(index)) && edit.op(index).type != Op::TILE) return false;
   const std::int32_t y = edit.op(index).outputs.empty() ? -1 : edit.op(index).outputs[0];
   if (y < 0 || !edit.affine(y) || edit.shape(y).rank() != 4) return false;
   std::vector<std::int32_t> chain, longest;
   bool has_tile = false, some_does_not_fit = false;
   for (std::int32_t op = index; op >= 0 && chain.size() < kMostOps;) {
     const ir::Operator& link = edit.op(op);
-    if (!edit.is_sound(op) || !(keeps_order(link.type) || is_tile(edit, link))) break;
+    if (!edit.is_sound(op) || !(ops::has_same_bytes(link) || is_tile(edit, link))) break;
     const std::int32_t x = link.inputs[0];
     if (!edit.same_quantization(x, y) || edit.is_constant(x)) break;
     chain.insert(chain.begin(), op);
-    has_tile = has_tile || link.type == "TILE";
+    has_tile = has_tile || link.type == Op::TILE;
     some_does_not_fit = some_does_not_fit || !edit.fits(op);
     if (has_tile && some_does_not_fit && is_nearest(edit, chain, edit.shape(x), edit.shape(y))) longest = chain;
     op = edit.has_one_user(x) ? edit.producer(x) : -1;
@@ -97,14 +96,13 @@ bool at(ChipGraph& edit, std::int32_t index) {
   ir::Attributes attributes;
   attributes.set("align_corners", false);
   attributes.set("half_pixel_centers", false);
-  list.add("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions", std::move(attributes), {x, list.int_vector(size)},
-           {y}, edit.tensor(y).type);
+  list.add(Op::RESIZE_NEAREST_NEIGHBOR, "ResizeNearestNeighborOptions", std::move(attributes),
+           {x, list.int_vector(size)}, {y}, edit.tensor(y).type);
   return edit.commit(index, list.take(), "RESIZE_NEAREST_NEIGHBOR");
 }
 
 }  // namespace
 
-extern const Pass repeat_chip_pass;
 constinit const Pass repeat_chip_pass = {
     .name = "repeat",
     .summary =

@@ -12,7 +12,6 @@
 //  - bilinear by any other factor: a product with a matrix of weights for each axis (a 1x1 CONV_2D along it).
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "kernels/resize/resize.h"
 #include "passes/pass.h"
@@ -206,8 +205,8 @@ bool by_products(ChipGraph& edit, std::int32_t index, const Sizes& s) {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  const bool nearest = op.type == "RESIZE_NEAREST_NEIGHBOR";
-  if ((!nearest && op.type != "RESIZE_BILINEAR") || !edit.is_sound(index) || !edit.is_constant(op.inputs[1]))
+  const bool nearest = op.type == Op::RESIZE_NEAREST_NEIGHBOR;
+  if ((!nearest && op.type != Op::RESIZE_BILINEAR) || !edit.is_sound(index) || !edit.is_constant(op.inputs[1]))
     return false;
   Sizes s{op.inputs[0], op.outputs[0]};
   const ir::Shape in = edit.shape(s.x), out = edit.shape(s.y);
@@ -229,7 +228,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass resize_chip_pass;
 constinit const Pass resize_chip_pass = {
     .name = "resize",
     .summary =

@@ -24,7 +24,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass silu_chip_pass;
 constinit const Pass silu_chip_pass = {
     .name = "silu",
     .summary = "x * sigmoid(x) in a form that does not map becomes LOGISTIC and MUL.",

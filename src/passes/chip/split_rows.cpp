@@ -24,7 +24,7 @@ struct Cut {
 std::vector<Cut> cuts_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const ir::Shape& shape = edit.shape(op.inputs[0]);
-  const bool is_transpose = op.type == "TRANSPOSE";
+  const bool is_transpose = op.type == Op::TRANSPOSE;
   const std::vector<std::int64_t> order = is_transpose ? permutation_of(edit, index) : std::vector<std::int64_t>();
   std::vector<Cut> cuts;
   for (int axis = 0; axis < shape.rank() - (is_transpose ? 0 : 1); ++axis) {
@@ -64,8 +64,8 @@ std::vector<ir::Operator> pieces(ChipGraph& edit, std::int32_t index, const Cut&
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  const bool is_transpose = op.type == "TRANSPOSE";
-  if ((!is_transpose && op.type != "SOFTMAX") || !edit.is_sound(index)) return false;
+  const bool is_transpose = op.type == Op::TRANSPOSE;
+  if ((!is_transpose && op.type != Op::SOFTMAX) || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   if (!edit.affine(x) || !edit.affine(y) || (is_transpose && !is_view_op(edit, index))) return false;
   if (!is_transpose && edit.shape(x) != edit.shape(y)) return false;
@@ -85,7 +85,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass split_rows_chip_pass;
 constinit const Pass split_rows_chip_pass = {
     .name = "split-rows",
     .summary = "SOFTMAX and TRANSPOSE of more elements than map are cut into pieces that do, and joined.",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPLIT_V: equal pieces are a SPLIT, others a STRIDED_SLICE each.
-#include <algorithm>
 
 #include "passes/pass.h"
 
@@ -8,7 +7,7 @@ namespace reef::passes {
 namespace {
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "SPLIT_V" || !edit.is_sound(index)) return false;
+  if (edit.op(index).type != Op::SPLIT_V || !edit.is_sound(index)) return false;
   const ir::Operator op = edit.op(index);
   const std::int32_t x = op.inputs[0];
   const ir::Shape shape = edit.shape(x);
@@ -51,7 +50,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass split_v_chip_pass;
 constinit const Pass split_v_chip_pass = {
     .name = "split-v",
     .summary = "SPLIT_V becomes SPLIT where the pieces are equal, else a STRIDED_SLICE for each.",

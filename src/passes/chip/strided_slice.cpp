@@ -57,7 +57,7 @@ bool pick_channels(ChipGraph& edit, std::int32_t index, const std::vector<std::i
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if (op.type != "STRIDED_SLICE" || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
+  if (op.type != Op::STRIDED_SLICE || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   const ir::Shape shape = edit.shape(x), result = edit.shape(y);
   const auto begins = edit.ints(op.inputs[1]), ends = edit.ints(op.inputs[2]), strides = edit.ints(op.inputs[3]);
@@ -91,13 +91,12 @@ bool at(ChipGraph& edit, std::int32_t index) {
   attributes.set("filter_height", std::int64_t{1});
   attributes.set("filter_width", std::int64_t{1});
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  list.add("MAX_POOL_2D", "Pool2DOptions", std::move(attributes), {piece}, {y}, edit.tensor(y).type);
+  list.add(Op::MAX_POOL_2D, "Pool2DOptions", std::move(attributes), {piece}, {y}, edit.tensor(y).type);
   return edit.commit(index, list.take(), "STRIDED_SLICE without gaps and MAX_POOL_2D of single pixels");
 }
 
 }  // namespace
 
-extern const Pass strided_slice_chip_pass;
 constinit const Pass strided_slice_chip_pass = {
     .name = "strided-slice",
     .summary =

@@ -14,7 +14,7 @@ namespace {
 constexpr int kNoAxis = -1;
 
 template <std::size_t kCount>
-bool is_one_of(std::string_view type, const std::array<std::string_view, kCount>& types) {
+bool is_one_of(OpName type, const std::array<std::string_view, kCount>& types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
@@ -57,15 +57,15 @@ class Walk {
   // The axis of all results; kNoAxis: results have none, and the operator need not know. Nothing: it needs the tokens
   // that there were.
   std::optional<int> through(const ir::Operator& op) {
-    static constexpr std::array<std::string_view, 2> kByRows = {"SOFTMAX", "L2_NORMALIZATION"};
-    if (op.type == "BATCH_MATMUL") return matrix_product(op);
-    if (op.type == "FULLY_CONNECTED") return layer(op);
-    if (op.type == "CONV_2D") return convolution(op);
-    if (op.type == "TRANSPOSE") return transpose(op);
-    if (op.type == "SPLIT") return split(op);
-    if (op.type == "SLICE" || op.type == "STRIDED_SLICE") return slice(op);
-    if (op.type == "CONCATENATION") return concatenation(op);
-    if (op.type == "RESHAPE") return reshape(op);
+    static constexpr std::array<Op, 2> kByRows = {Op::SOFTMAX, Op::L2_NORMALIZATION};
+    if (op.type == Op::BATCH_MATMUL) return matrix_product(op);
+    if (op.type == Op::FULLY_CONNECTED) return layer(op);
+    if (op.type == Op::CONV_2D) return convolution(op);
+    if (op.type == Op::TRANSPOSE) return transpose(op);
+    if (op.type == Op::SPLIT) return split(op);
+    if (op.type == Op::SLICE || op.type == Op::STRIDED_SLICE) return slice(op);
+    if (op.type == Op::CONCATENATION) return concatenation(op);
+    if (op.type == Op::RESHAPE) return reshape(op);
     if (ops::form_of(op) == ops::Form::kReduction) return reduction(op);
     if (is_one_of(op.type, kByRows)) return not_last(op);
     if (ops::is_elementwise_over(op, 1)) return axis_of(op.inputs[0]);
@@ -119,7 +119,7 @@ class Walk {
     const int axis = axis_of(op.inputs[0]);
     if (!begins || !sizes || axis == kNoAxis || out(op).rank() != in(op).rank()) return std::nullopt;
     if (static_cast<int>(sizes->size()) != in(op).rank() || begins->size() != sizes->size()) return std::nullopt;
-    if (op.type == "STRIDED_SLICE" && !is_box(op, *begins)) return std::nullopt;
+    if (op.type == Op::STRIDED_SLICE && !is_box(op, *begins)) return std::nullopt;
     if (out(op)[axis] == region_.tokens) {
       region_.reshapes.push_back(index_);
       return axis;

@@ -4,9 +4,7 @@
 #include "passes/chip/transpose_below.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <string_view>
 
 #include "ops/registry.h"
 #include "passes/chip/view.h"
@@ -96,11 +94,11 @@ class Lowering {
   std::optional<Lowered> run() {
     const std::string& type = op_.type;
     const ops::Form form = ops::form_of(op_);
-    if (form == ops::Form::kUnary || type == "SOFTMAX" || type == "CONV_2D") return same_place();
+    if (form == ops::Form::kUnary || type == Op::SOFTMAX || type == Op::CONV_2D) return same_place();
     if (form == ops::Form::kBinary) return binary();
-    if (type == "CONCATENATION") return concatenation();
-    if (type == "STRIDED_SLICE" || type == "SLICE") return slice();
-    if (type == "SPLIT" || type == "SPLIT_V") return split();
+    if (type == Op::CONCATENATION) return concatenation();
+    if (type == Op::STRIDED_SLICE || type == Op::SLICE) return slice();
+    if (type == Op::SPLIT || type == Op::SPLIT_V) return split();
     if (form == ops::Form::kReduction) return reduction();
     if (is_view_op(edit_, index_)) return view();
     return {};
@@ -122,8 +120,8 @@ class Lowering {
 
   std::optional<Lowered> same_place() {
     const bool keeps_last = p_.back() == static_cast<std::int64_t>(p_.size()) - 1;
-    if (op_.type == "SOFTMAX" && !keeps_last) return {};
-    if (op_.type == "CONV_2D" && !(keeps_last && is_pointwise())) return {};
+    if (op_.type == Op::SOFTMAX && !keeps_last) return {};
+    if (op_.type == Op::CONV_2D && !(keeps_last && is_pointwise())) return {};
     if (edit_.shape(op_.outputs[0]).rank() != static_cast<int>(p_.size())) return {};
     const auto x = operand_before(edit_, list_, op_.inputs[0], p_);
     if (!x) return {};
@@ -170,7 +168,7 @@ class Lowering {
     const ir::Shape& in = edit_.shape(op_.inputs[0]);
     if (!begins || static_cast<int>(begins->size()) != in.rank()) return {};
     const ir::Attributes& attributes = op_.attributes;
-    const bool strided = op_.type == "STRIDED_SLICE";
+    const bool strided = op_.type == Op::STRIDED_SLICE;
     if (strided) {
       const auto strides = edit_.ints(op_.inputs[3]);
       if (!strides || std::any_of(strides->begin(), strides->end(), [](std::int64_t s) { return s != 1; })) return {};
@@ -200,7 +198,7 @@ class Lowering {
   }
 
   std::optional<Lowered> split() {
-    const bool sized = op_.type == "SPLIT_V";
+    const bool sized = op_.type == Op::SPLIT_V;
     const auto axis_value = edit_.ints(op_.inputs[sized ? 2 : 0]);
     const std::int64_t rank = static_cast<std::int64_t>(p_.size());
     if (!axis_value || axis_value->size() != 1) return {};
@@ -262,7 +260,7 @@ class Lowering {
 
 std::optional<Lowered> lower_past(ChipGraph& edit, OpList& list, std::int32_t op, std::int32_t tensor) {
   const std::int32_t transposer = edit.producer(tensor);
-  if (transposer < 0 || edit.op(transposer).type != "TRANSPOSE" || !is_view_op(edit, transposer)) return {};
+  if (transposer < 0 || edit.op(transposer).type != Op::TRANSPOSE || !is_view_op(edit, transposer)) return {};
   if (!edit.is_sound(op)) return {};
   return Lowering(edit, list, op, permutation_of(edit, transposer)).run();
 }

@@ -13,7 +13,8 @@ constexpr std::size_t kMostLargeCones = 8, kMostSmallCones = 4;
 // They have rewrites of their own, which can be switched off.
 bool has_its_own(const ChipGraph& edit, const Cone& cone) {
   const std::string& type = edit.op(cone.ops[0]).type;
-  return cone.ops.size() == 1 && (type == "HARD_SWISH" || type == "LEAKY_RELU" || type == "ELU" || type == "GELU");
+  return cone.ops.size() == 1 &&
+         (type == Op::HARD_SWISH || type == Op::LEAKY_RELU || type == Op::ELU || type == Op::GELU);
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
@@ -42,7 +43,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass unary_chip_pass;
 constinit const Pass unary_chip_pass = {
     .name = "unary",
     .summary =

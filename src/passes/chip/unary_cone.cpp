@@ -60,7 +60,7 @@ std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last, cons
     inside.insert(next);
     sources.erase(edit.op(next).outputs[0]);
     some_does_not_fit = some_does_not_fit || !edit.fits(next);
-    has_a_curve = has_a_curve || edit.op(next).type == "LOGISTIC" || edit.op(next).type == "TANH";
+    has_a_curve = has_a_curve || edit.op(next).type == Op::LOGISTIC || edit.op(next).type == Op::TANH;
     const bool is_wanted = some_does_not_fit || (options.may_fit && has_a_curve && inside.size() > 1);
     if (sources.size() == 1 && edit.affine(*sources.begin()) && is_wanted) {
       cones.push_back({*sources.begin(), y, {inside.begin(), inside.end()}});
@@ -69,7 +69,7 @@ std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last, cons
     for (const std::int32_t source : sources) next = std::max(next, edit.producer(source));
     if (next < 0) break;
     // DEQUANTIZE costs nothing to repeat: others that read its result (SIN beside COS) keep theirs.
-    if (edit.op(next).type != "DEQUANTIZE" && !is_read_only_inside(edit, edit.op(next).outputs[0], inside)) break;
+    if (edit.op(next).type != Op::DEQUANTIZE && !is_read_only_inside(edit, edit.op(next).outputs[0], inside)) break;
   }
   std::reverse(cones.begin(), cones.end());
   return cones;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/op.h"
 #include "ir/verify.h"
 #include "passes/chip/ramps.h"
 
@@ -195,13 +196,13 @@ Candidate hard_swish_candidate(const Affine8& out) {
             // clamp(x / 6 + 1 / 2, 0, 1): saturation does the clamping.
             const Affine8 gate{out.type, 1.0f / 255, Affine8{out.type}.lowest()};
             const std::int32_t open = list.line(x, 1.0 / 6, 0.5, gate);
-            return open >= 0 && list.binary("MUL", x, open, out, y) >= 0;
+            return open >= 0 && list.binary(Op::MUL, x, open, out, y) >= 0;
           }};
 }
 
 Candidate silu_candidate(const Affine8& out) {
   return {"LOGISTIC and MUL", [=](OpList& list, std::int32_t x, std::int32_t y) {
-            return list.binary("MUL", x, list.unary("LOGISTIC", x, unit_affine(out.type)), out, y) >= 0;
+            return list.binary(Op::MUL, x, list.unary(Op::LOGISTIC, x, unit_affine(out.type)), out, y) >= 0;
           }};
 }
 
@@ -214,7 +215,7 @@ Candidate gelu_candidate(const Affine8& in, const Affine8& out) {
         const auto scale = static_cast<float>(std::min(8.0, std::max(largest, 1e-3)) / 127);
         const std::int32_t steep = list.line(x, kSlope, 0, {in.type, scale, in.type == ir::DataType::kInt8 ? 0 : 128});
         if (steep < 0) return false;
-        return list.binary("MUL", x, list.unary("LOGISTIC", steep, unit_affine(out.type)), out, y) >= 0;
+        return list.binary(Op::MUL, x, list.unary(Op::LOGISTIC, steep, unit_affine(out.type)), out, y) >= 0;
       }};
 }
 
@@ -230,23 +231,23 @@ Candidate kinked_gelu_candidate(const Affine8& in, const Affine8& out) {
             const std::int32_t steep = list.line(x, kOuter, 0, {in.type, scale, middle});
             const std::int32_t bend = list.line(x, kInner - kOuter, 0, {in.type, bend_scale, middle});
             if (steep < 0 || bend < 0) return false;
-            const std::int32_t g = list.binary("ADD", steep, bend, {in.type, scale, middle});
-            return list.binary("MUL", x, list.unary("LOGISTIC", g, unit_affine(out.type)), out, y) >= 0;
+            const std::int32_t g = list.binary(Op::ADD, steep, bend, {in.type, scale, middle});
+            return list.binary(Op::MUL, x, list.unary(Op::LOGISTIC, g, unit_affine(out.type)), out, y) >= 0;
           }};
 }
 
 Candidate logistic_candidate(const Affine8& out) {
   return {"LOGISTIC and QUANTIZE", [=](OpList& list, std::int32_t x, std::int32_t y) {
             const Affine8 natural = unit_affine(out.type);
-            if (natural == out) return list.unary("LOGISTIC", x, out, y) >= 0;
-            return list.unary("QUANTIZE", list.unary("LOGISTIC", x, natural), out, y) >= 0;
+            if (natural == out) return list.unary(Op::LOGISTIC, x, out, y) >= 0;
+            return list.unary(Op::QUANTIZE, list.unary(Op::LOGISTIC, x, natural), out, y) >= 0;
           }};
 }
 Candidate tanh_candidate(const Affine8& out) {
   return {"TANH and QUANTIZE", [=](OpList& list, std::int32_t x, std::int32_t y) {
             const Affine8 natural = tanh_affine(out.type);
-            if (natural == out) return list.unary("TANH", x, out, y) >= 0;
-            return list.unary("QUANTIZE", list.unary("TANH", x, natural), out, y) >= 0;
+            if (natural == out) return list.unary(Op::TANH, x, out, y) >= 0;
+            return list.unary(Op::QUANTIZE, list.unary(Op::TANH, x, natural), out, y) >= 0;
           }};
 }
 
@@ -283,10 +284,10 @@ bool build_ramps(OpList& list, std::int32_t x, std::int32_t y, const Affine8& in
     const std::int32_t term = list.line(x, slope, -slope * x0, ramp_affine(in.type, height));
     if (term < 0) return false;
     const bool is_last = i + 1 == ramps.size();
-    sum = sum < 0 ? term : list.binary("ADD", term, sum, out, is_last ? y : kNew);
+    sum = sum < 0 ? term : list.binary(Op::ADD, term, sum, out, is_last ? y : kNew);
   }
   if (sum < 0) return false;
-  if (ramps.size() == 1 && base_level == out.zero_point) list.unary("QUANTIZE", sum, out, y);
+  if (ramps.size() == 1 && base_level == out.zero_point) list.unary(Op::QUANTIZE, sum, out, y);
   return true;
 }
 
@@ -351,7 +352,7 @@ bool replace_function(ChipGraph& edit, std::int32_t last, std::int32_t x, std::i
   if (!in || !out || edit.shape(x) != edit.shape(y) || edit.shape(x).elements() == 0) return false;
   const auto make = [&](const Candidate& candidate, int difference) {
     OpList list(edit, edit.tensor(y).name);
-    const std::string_view except = edit.is_batch_of_inputs(x) ? "" : "RESHAPE";  // own-movement sees to those
+    const OpName except = edit.is_batch_of_inputs(x) ? OpName() : Op::RESHAPE;  // own-movement sees to those
     return build(edit, list, candidate, x, y) && edit.commit(last, list.take(), candidate.into, difference, except);
   };
   const Candidate* closest = nullptr;

@@ -51,15 +51,14 @@ bool pack(ChipGraph& edit, std::int32_t index, const ir::Operator& op) {
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if ((op.type != "UNPACK" && op.type != "PACK") || !edit.is_sound(index)) return false;
+  if ((op.type != Op::UNPACK && op.type != Op::PACK) || !edit.is_sound(index)) return false;
   if (op.outputs.size() > kMostPieces || op.inputs.size() > kMostPieces || op.inputs.empty()) return false;
   if (!ir::is_integer_8(edit.tensor(op.outputs[0]).type) || edit.fits(index)) return false;
-  return op.type == "UNPACK" ? unpack(edit, index, op) : pack(edit, index, op);
+  return op.type == Op::UNPACK ? unpack(edit, index, op) : pack(edit, index, op);
 }
 
 }  // namespace
 
-extern const Pass unpack_chip_pass;
 constinit const Pass unpack_chip_pass = {
     .name = "unpack",
     .summary = "UNPACK becomes STRIDED_SLICE and RESHAPE; PACK that does not map, RESHAPE and CONCATENATION.",

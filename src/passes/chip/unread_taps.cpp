@@ -83,7 +83,7 @@ std::int32_t cut_weights(ChipGraph& edit, std::int32_t weights, const Kept& rows
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if ((op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") || !edit.is_sound(index)) return false;
+  if ((op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D) || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
   const ir::Shape image = edit.shape(x), filter = edit.shape(weights);
   if (!edit.affine(x) || !edit.affine(y) || image.rank() != 4 || filter.rank() != 4 || edit.shape(y).rank() != 4) {
@@ -105,7 +105,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
     shape[1] += static_cast<std::int32_t>(kept_rows->before + kept_rows->after);
     shape[2] += static_cast<std::int32_t>(kept_columns->before + kept_columns->after);
     padded = list.tensor_like(x, shape);
-    list.add("PAD", "PadOptions", {}, {x, list.int_matrix(amounts, 2)}, {padded}, edit.tensor(x).type);
+    list.add(Op::PAD, "PadOptions", {}, {x, list.int_matrix(amounts, 2)}, {padded}, edit.tensor(x).type);
   }
   ir::Attributes attributes = op.attributes;
   attributes.set("padding", ir::EnumName{"VALID"});
@@ -123,7 +123,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass unread_taps_chip_pass;
 constinit const Pass unread_taps_chip_pass = {
     .name = "unread-taps",
     .summary =

@@ -156,7 +156,6 @@ bool whole(ChipGraph& edit) {
 
 }  // namespace
 
-extern const Pass unroll_batch_chip_pass;
 constinit const Pass unroll_batch_chip_pass = {
     .name = "unroll-batch",
     .summary =

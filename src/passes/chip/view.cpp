@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/chip/view.h"
+#include "ops/registry.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
-#include <string_view>
 
 namespace reef::passes {
 namespace {
@@ -88,10 +87,10 @@ bool View::apply(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const ir::Shape in = edit.shape(op.inputs[0]), out = edit.shape(op.outputs[0]);
   if (shape() != in) return false;
-  if (op.type == "TRANSPOSE") return transpose(permutation_of(edit, index));
-  if (op.type == "DEPTH_TO_SPACE" || op.type == "SPACE_TO_DEPTH") {
+  if (op.type == Op::TRANSPOSE) return transpose(permutation_of(edit, index));
+  if (op.type == Op::DEPTH_TO_SPACE || op.type == Op::SPACE_TO_DEPTH) {
     const auto block = static_cast<std::int32_t>(op.attributes.get_int("block_size"));
-    if (op.type == "DEPTH_TO_SPACE") {
+    if (op.type == Op::DEPTH_TO_SPACE) {
       const std::int64_t order[] = {0, 1, 3, 2, 4, 5};
       return reshape({in[0], in[1], in[2], block, block, in[3] / (block * block)}) && transpose(order) && reshape(out);
     }
@@ -116,16 +115,14 @@ std::vector<std::int64_t> permutation_of(const ChipGraph& edit, std::int32_t ind
 }
 
 bool is_view_op(const ChipGraph& edit, std::int32_t index) {
-  static constexpr std::array<std::string_view, 6> kTypes = {"RESHAPE",     "TRANSPOSE",      "SQUEEZE",
-                                                             "EXPAND_DIMS", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"};
   const ir::Operator& op = edit.op(index);
-  if (std::find(kTypes.begin(), kTypes.end(), op.type) == kTypes.end() || !edit.is_sound(index)) return false;
+  if (ops::form_of(op) != ops::Form::kMove || !edit.is_sound(index)) return false;
   const ir::Shape &in = edit.shape(op.inputs[0]), &out = edit.shape(op.outputs[0]);
   // Elements keep their meaning only if they are stored alike.
   if (in.elements() != out.elements() || in.elements() == 0) return false;
   if (!edit.same_quantization(op.inputs[0], op.outputs[0])) return false;
-  if (op.type == "RESHAPE" || op.type == "SQUEEZE" || op.type == "EXPAND_DIMS") return true;
-  if (op.type == "TRANSPOSE") {
+  if (ops::has_same_bytes(op)) return true;
+  if (op.type == Op::TRANSPOSE) {
     const std::vector<std::int64_t> permutation = permutation_of(edit, index);
     if (static_cast<int>(permutation.size()) != out.rank() || out.rank() != in.rank()) return false;
     for (int i = 0; i < out.rank(); ++i) {
@@ -133,11 +130,11 @@ bool is_view_op(const ChipGraph& edit, std::int32_t index) {
     }
     return true;
   }
-  if (op.type != "DEPTH_TO_SPACE" && op.type != "SPACE_TO_DEPTH") return false;
+  if (op.type != Op::DEPTH_TO_SPACE && op.type != Op::SPACE_TO_DEPTH) return false;
   const std::int64_t block = op.attributes.get_int("block_size");
   if (in.rank() != 4 || out.rank() != 4 || block < 1 || block > 64 || in[0] != out[0]) return false;
-  const ir::Shape& deep = op.type == "DEPTH_TO_SPACE" ? in : out;
-  const ir::Shape& wide = op.type == "DEPTH_TO_SPACE" ? out : in;
+  const ir::Shape& deep = op.type == Op::DEPTH_TO_SPACE ? in : out;
+  const ir::Shape& wide = op.type == Op::DEPTH_TO_SPACE ? out : in;
   return deep[3] == wide[3] * block * block && wide[1] == deep[1] * block && wide[2] == deep[2] * block;
 }
 

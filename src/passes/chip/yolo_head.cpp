@@ -30,7 +30,7 @@ std::vector<ir::Operator> lowered_ops(ChipGraph& edit, std::int32_t reader, std:
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != "TRANSPOSE" || !is_view_op(edit, index)) return false;
+  if (edit.op(index).type != Op::TRANSPOSE || !is_view_op(edit, index)) return false;
   const std::int32_t y = edit.op(index).outputs[0];
   if (!ir::is_integer_8(edit.tensor(y).type) || edit.is_graph_output(y) || edit.fits(index)) return false;
   // All readers must let it pass, or it would stay where it is.
@@ -42,14 +42,13 @@ bool at(ChipGraph& edit, std::int32_t index) {
   for (std::size_t i = readers.size(); i-- > 0;) {  // from the back: indices before stay
     std::vector<ir::Operator> ops = lowered_ops(edit, readers[i], y);
     const std::string into = fmt::format("{} before the transposition", edit.op(readers[i]).type);
-    changed = edit.commit(readers[i], std::move(ops), into, 0, "TRANSPOSE") || changed;
+    changed = edit.commit(readers[i], std::move(ops), into, 0, Op::TRANSPOSE) || changed;
   }
   return changed;
 }
 
 }  // namespace
 
-extern const Pass yolo_head_chip_pass;
 constinit const Pass yolo_head_chip_pass = {
     .name = "yolo-head",
     .summary =

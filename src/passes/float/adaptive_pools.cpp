@@ -49,14 +49,14 @@ bool is_linear(const Graph& graph, OpId id, const std::set<TensorId>& inside) {
   const ir::Operator& op = graph.op(id);
   const auto is_inside = [&](std::size_t i) { return i < op.inputs.size() && inside.contains(op.inputs[i]); };
   const auto is_zero = [&](std::size_t i) { return graph.uniform(op.inputs[i]) == 0.0f; };
-  if (type == "RESHAPE" || type == "TRANSPOSE" || type == "MEAN" || type == "SUM") return is_inside(0);
-  if (type == "SPLIT") return is_inside(1);
-  if (type == "ADD")
+  if (type == Op::RESHAPE || type == Op::TRANSPOSE || type == Op::MEAN || type == Op::SUM) return is_inside(0);
+  if (type == Op::SPLIT) return is_inside(1);
+  if (type == Op::ADD)
     return is_inside(0) && is_inside(1) && op.attributes.get_enum("fused_activation_function") == "NONE";
-  if (type == "SELECT_V2") {
+  if (type == Op::SELECT_V2) {
     return graph.is_constant(op.inputs[0]) && (is_inside(1) ? is_zero(2) : is_inside(2) && is_zero(1));
   }
-  if (type == "MUL" || type == "DIV") return is_inside(0) && graph.is_constant(op.inputs[1]);
+  if (type == Op::MUL || type == Op::DIV) return is_inside(0) && graph.is_constant(op.inputs[1]);
   return false;
 }
 
@@ -84,7 +84,7 @@ std::optional<Cone> cone_of(const Graph& graph, OpId gather) {
     if (open.size() == 1 && cone.ops.size() > 1 && graph.shape(*open.begin()).rank() == 4) {
       cone.result = *open.begin();
       const ir::Operator& last = graph.op(graph.producer(cone.result));
-      if (last.type == "MEAN" || last.type == "MUL" || last.type == "DIV") return cone;
+      if (last.type == Op::MEAN || last.type == Op::MUL || last.type == Op::DIV) return cone;
     }
   }
   return std::nullopt;
@@ -203,7 +203,7 @@ class Writer {
     attributes.set("filter_width", std::int64_t{width});
     attributes.set("stride_h", std::int64_t{stride_h});
     attributes.set("stride_w", std::int64_t{stride_w});
-    graph_.add_op(near_, "AVERAGE_POOL_2D", "Pool2DOptions", std::move(attributes), {x}, {y});
+    graph_.add_op(near_, Op::AVERAGE_POOL_2D, "Pool2DOptions", std::move(attributes), {x}, {y});
     return y;
   }
 
@@ -216,7 +216,7 @@ class Writer {
       begins[static_cast<std::size_t>(axis)] = window.begin;
       shape[axis] = window.size;
       const TensorId part = graph_.add_like(x, shape);
-      graph_.add_op(near_, "SLICE", "SliceOptions", {}, slice_operands(graph_, x, begins, shape), {part});
+      graph_.add_op(near_, Op::SLICE, "SliceOptions", {}, slice_operands(graph_, x, begins, shape), {part});
       parts.push_back(axis == 1 ? pool(part, window.size, 1, 1, 1) : pool(part, 1, window.size, 1, 1));
     }
     ir::Shape shape = graph_.shape(x);
@@ -224,7 +224,7 @@ class Writer {
     const TensorId y = graph_.add_like(x, shape);
     ir::Attributes attributes = activation_attributes("NONE");
     attributes.set("axis", std::int64_t{axis});
-    graph_.add_op(near_, "CONCATENATION", "ConcatenationOptions", std::move(attributes), std::move(parts), {y});
+    graph_.add_op(near_, Op::CONCATENATION, "ConcatenationOptions", std::move(attributes), std::move(parts), {y});
     return y;
   }
 
@@ -234,7 +234,7 @@ class Writer {
 };
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "GATHER_ND") || !graph.is_sound(id) || !graph.evaluate()) return false;
+  if (!graph.is(id, Op::GATHER_ND) || !graph.is_sound(id) || !graph.evaluate()) return false;
   const TensorId x = graph.op(id).inputs[0], table = graph.op(id).inputs[1];
   const ir::Shape from = graph.shape(x);
   // [rows, columns, 1, channels], from which whole pixels are taken.
@@ -261,7 +261,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass adaptive_pools_float_pass;
 constinit const Pass adaptive_pools_float_pass = {
     .name = "adaptive-pools",
     .summary =

@@ -20,8 +20,8 @@ bool leads_to_softmax(const Graph& graph, TensorId tensor) {
   for (int i = 0; i < kMostOpsBetween; ++i) {
     const OpId user = graph.only_user(tensor);
     if (user == kNone || !graph.is_sound(user)) return false;
-    if (graph.is(user, "SOFTMAX")) return true;
-    if (!graph.is(user, "MUL") && !graph.is(user, "ADD") && !graph.is(user, "SUB")) return false;
+    if (graph.is(user, Op::SOFTMAX)) return true;
+    if (!graph.is(user, Op::MUL) && !graph.is(user, Op::ADD) && !graph.is(user, Op::SUB)) return false;
     if (graph.shape(graph.op(user).outputs[0]) != graph.shape(tensor)) return false;
     tensor = graph.op(user).outputs[0];
   }
@@ -33,13 +33,13 @@ OpId factor_before(const Graph& graph, TensorId tensor) {
   for (int i = 0; i < kMostOpsBetween; ++i) {
     const OpId maker = graph.producer(tensor);
     if (maker == kNone || !graph.is_sound(maker) || !graph.has_one_user(tensor)) return kNone;
-    if (graph.is(maker, "MUL")) {
+    if (graph.is(maker, Op::MUL)) {
       const auto parts = with_number(graph, maker);
       const bool fits = parts && has_no_activation(graph, maker) && parts->number > 0 && std::isfinite(parts->number) &&
                         graph.shape(parts->x) == graph.shape(tensor);
       return fits ? maker : kNone;
     }
-    if (!graph.is(maker, "RESHAPE") && !graph.is(maker, "TRANSPOSE")) return kNone;
+    if (!graph.is(maker, Op::RESHAPE) && !graph.is(maker, Op::TRANSPOSE)) return kNone;
     tensor = graph.op(maker).inputs[0];
   }
   return kNone;
@@ -62,7 +62,7 @@ bool move_factors(Graph& graph, OpId id) {
   const TensorId plain = graph.add_like(out, graph.shape(out));
   graph.set_outputs(id, {plain});
   const TensorId number = graph.add_floats({static_cast<float>(factor)}, {}, graph.tensor(out).name + "/factor");
-  graph.add_op(id, "MUL", "MulOptions", activation_attributes("NONE"), {plain, number}, {out});
+  graph.add_op(id, Op::MUL, "MulOptions", activation_attributes("NONE"), {plain, number}, {out});
   return true;
 }
 
@@ -83,18 +83,17 @@ bool turn_around(Graph& graph, OpId id) {
   graph.set_attribute(id, "adj_x", false);
   graph.set_attribute(id, "adj_y", false);
   graph.set_outputs(id, {product});
-  graph.add_op(id, "TRANSPOSE", "TransposeOptions", {}, {product, graph.add_ints(std::move(order))}, {out});
+  graph.add_op(id, Op::TRANSPOSE, "TransposeOptions", {}, {product, graph.add_ints(std::move(order))}, {out});
   return true;
 }
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "BATCH_MATMUL") || !graph.is_sound(id) || !is_float(graph, graph.op(id).outputs[0])) return false;
+  if (!graph.is(id, Op::BATCH_MATMUL) || !graph.is_sound(id) || !is_float(graph, graph.op(id).outputs[0])) return false;
   return turn_around(graph, id) || move_factors(graph, id);
 }
 
 }  // namespace
 
-extern const Pass attention_factors_float_pass;
 constinit const Pass attention_factors_float_pass = {
     .name = "attention-factors",
     .summary =

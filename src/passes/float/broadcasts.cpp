@@ -3,6 +3,7 @@
 // RESHAPE between the two, come to stand in front of it, so that it can be. Exact.
 #include <algorithm>
 
+#include "ops/registry.h"
 #include "passes/float/patterns.h"
 #include "passes/float/reshape_axes.h"
 #include "passes/pass.h"
@@ -10,12 +11,10 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::string_view kBroadcasts[] = {"ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"};
-
 // f(broadcast(x), number) = broadcast(f(x, number)).
 bool goes_behind(Graph& graph, OpId id) {
   const auto parts = with_number(graph, id);
-  const OpId broadcast = parts ? made_by(graph, parts->x, "BROADCAST_TO") : kNone;
+  const OpId broadcast = parts ? made_by(graph, parts->x, Op::BROADCAST_TO) : kNone;
   if (broadcast == kNone || !graph.has_one_user(parts->x)) return false;
   const std::vector<TensorId> operands = graph.op(broadcast).inputs;
   if (graph.is_constant(operands[0]) || graph.shape(operands[0]).elements() >= graph.shape(parts->x).elements()) {
@@ -29,13 +28,11 @@ bool goes_behind(Graph& graph, OpId id) {
   inputs[1 - side] = number;
   const ir::Operator op = graph.op(id);
   graph.add_op(id, op.type, op.options_type, op.attributes, std::move(inputs), {small});
-  graph.become(id, "BROADCAST_TO", "BroadcastToOptions", {}, {small, operands[1]});
+  graph.become(id, Op::BROADCAST_TO, "BroadcastToOptions", {}, {small, operands[1]});
   return true;
 }
 
-bool broadcasts_by_itself(const Graph& graph, OpId id) {
-  return std::find(std::begin(kBroadcasts), std::end(kBroadcasts), graph.type(id)) != std::end(kBroadcasts);
-}
+bool broadcasts_by_itself(const Graph& graph, OpId id) { return ops::has_trait(graph.op(id), ops::Trait::kBroadcasts); }
 
 // The size of `shape` along an axis of something with `rank` axes to which it is broadcast.
 std::int32_t broadcast_size(const ir::Shape& shape, int axis, int rank) {
@@ -48,7 +45,7 @@ std::int32_t broadcast_size(const ir::Shape& shape, int axis, int rank) {
 // repeats inside of an axis (along the channels of a group) is still written out in front of the RESHAPE.
 bool goes_behind_reshape(Graph& graph, OpId id) {
   const TensorId wide = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
-  const OpId broadcast = made_by(graph, wide, "BROADCAST_TO");
+  const OpId broadcast = made_by(graph, wide, Op::BROADCAST_TO);
   const std::vector<OpId> readers = graph.consumers(y);
   if (broadcast == kNone || !graph.has_one_user(wide) ||
       std::none_of(readers.begin(), readers.end(), [&](OpId op) { return broadcasts_by_itself(graph, op); })) {
@@ -86,21 +83,21 @@ bool goes_behind_reshape(Graph& graph, OpId id) {
   TensorId narrow = x;
   if (narrow_from.elements() != small.elements()) {
     narrow = graph.add_like(x, narrow_from);
-    graph.add_op(id, "BROADCAST_TO", "BroadcastToOptions", {},
+    graph.add_op(id, Op::BROADCAST_TO, "BroadcastToOptions", {},
                  {x, graph.add_ints({narrow_from.begin(), narrow_from.end()})}, {narrow});
   }
   const TensorId shaped = graph.reshape(id, narrow, narrow_to);
-  graph.become(id, "BROADCAST_TO", "BroadcastToOptions", {}, {shaped, graph.add_ints({to.begin(), to.end()})});
+  graph.become(id, Op::BROADCAST_TO, "BroadcastToOptions", {}, {shaped, graph.add_ints({to.begin(), to.end()})});
   return true;
 }
 
 bool at(Graph& graph, OpId id) {
-  if (graph.is(id, "RESHAPE")) return goes_behind_reshape(graph, id);
+  if (graph.is(id, Op::RESHAPE)) return goes_behind_reshape(graph, id);
   if (!broadcasts_by_itself(graph, id)) return false;
   const std::vector<TensorId> inputs = graph.op(id).inputs;
   const ir::Shape& result = graph.shape(graph.op(id).outputs[0]);
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
-    const OpId broadcast = made_by(graph, inputs[side], "BROADCAST_TO");
+    const OpId broadcast = made_by(graph, inputs[side], Op::BROADCAST_TO);
     if (broadcast == kNone || inputs[0] == inputs[1] || graph.shape(inputs[1 - side]) != result) continue;
     const TensorId x = graph.op(broadcast).inputs[0];
     if (graph.shape(x).rank() > result.rank()) continue;
@@ -112,7 +109,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass broadcasts_float_pass;
 constinit const Pass broadcasts_float_pass = {
     .name = "broadcasts",
     .summary = "BROADCAST_TO in front of arithmetic that broadcasts anyway is left out.",

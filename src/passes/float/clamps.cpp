@@ -21,24 +21,24 @@ struct Range {
 std::optional<Range> range_of(const Graph& graph, OpId id) {
   if (id == kNone || !graph.is_sound(id) || !is_float(graph, graph.op(id).outputs[0])) return std::nullopt;
   const ir::Operator& op = graph.op(id);
-  if (op.type == "RELU") return Range{op.inputs[0], 0, kInfinity};
-  if (op.type == "RELU6") return Range{op.inputs[0], 0, 6};
-  if (op.type == "RELU_N1_TO_1") return Range{op.inputs[0], -1, 1};
-  if (op.type == "RELU_0_TO_1") return Range{op.inputs[0], 0, 1};
-  if (op.type != "MAXIMUM" && op.type != "MINIMUM") return std::nullopt;
+  if (op.type == Op::RELU) return Range{op.inputs[0], 0, kInfinity};
+  if (op.type == Op::RELU6) return Range{op.inputs[0], 0, 6};
+  if (op.type == Op::RELU_N1_TO_1) return Range{op.inputs[0], -1, 1};
+  if (op.type == Op::RELU_0_TO_1) return Range{op.inputs[0], 0, 1};
+  if (op.type != Op::MAXIMUM && op.type != Op::MINIMUM) return std::nullopt;
   const auto parts = with_number(graph, id);
   if (!parts) return std::nullopt;
   Range range{parts->x};
-  (op.type == "MAXIMUM" ? range.low : range.high) = parts->number;
+  (op.type == Op::MAXIMUM ? range.low : range.high) = parts->number;
   return range;
 }
 
-std::string_view name_of(const Range& range) {
-  if (range.low == 0 && range.high == kInfinity) return "RELU";
-  if (range.low == 0 && range.high == 6) return "RELU6";
-  if (range.low == -1 && range.high == 1) return "RELU_N1_TO_1";
-  if (range.low == 0 && range.high == 1) return "RELU_0_TO_1";
-  return "";
+OpName function_of(const Range& range) {
+  if (range.low == 0 && range.high == kInfinity) return Op::RELU;
+  if (range.low == 0 && range.high == 6) return Op::RELU6;
+  if (range.low == -1 && range.high == 1) return Op::RELU_N1_TO_1;
+  if (range.low == 0 && range.high == 1) return Op::RELU_0_TO_1;
+  return {};
 }
 
 // clamp(clamp(x, inner), outer) as one, for crossing bounds as well.
@@ -52,13 +52,13 @@ bool at(Graph& graph, OpId id) {
   const auto inner = range_of(graph, graph.producer(range->x));
   if (inner && inner->low <= inner->high) {
     const Range joined = both(*inner, *range);
-    const std::string_view name = name_of(joined);
+    const OpName name = function_of(joined);
     if (!name.empty()) {
       graph.become(id, name, "", {}, {joined.x});
       return true;
     }
   }
-  const std::string_view name = name_of(*range);
+  const OpName name = function_of(*range);
   if (name.empty() || name == graph.type(id)) return false;
   graph.become(id, name, "", {}, {range->x});
   return true;
@@ -66,7 +66,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass clamps_float_pass;
 constinit const Pass clamps_float_pass = {
     .name = "clamps",
     .summary = "MAXIMUM and MINIMUM with the bounds of RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1 become those.",

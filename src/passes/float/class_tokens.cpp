@@ -28,7 +28,7 @@ bool is_part_of(const ir::Shape& part, const ir::Shape& whole, int axis) {
 }
 
 std::optional<Joined> joined_by(const Graph& graph, OpId id) {
-  if (!graph.is(id, "CONCATENATION") || !graph.is_sound(id) || !has_no_activation(graph, id)) return std::nullopt;
+  if (!graph.is(id, Op::CONCATENATION) || !graph.is_sound(id) || !has_no_activation(graph, id)) return std::nullopt;
   const ir::Operator& op = graph.op(id);
   const ir::Shape& out = graph.shape(op.outputs[0]);
   const std::int64_t given = graph.op(id).attributes.get_int("axis");
@@ -106,7 +106,7 @@ struct Sum {
   TensorId x = kNone, constant = kNone;
 };
 std::optional<Sum> sum_with_constant(const Graph& graph, OpId id) {
-  if (!graph.is(id, "ADD") || !graph.is_sound(id) || !has_no_activation(graph, id)) return std::nullopt;
+  if (!graph.is(id, Op::ADD) || !graph.is_sound(id) || !has_no_activation(graph, id)) return std::nullopt;
   const std::vector<TensorId>& inputs = graph.op(id).inputs;
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     if (graph.is_constant(inputs[1 - side]) && !graph.is_constant(inputs[side]) &&
@@ -154,17 +154,17 @@ bool at(Graph& graph, OpId id) {
   amounts[static_cast<std::size_t>(2 * joined->axis)] = joined->begin;
   amounts[static_cast<std::size_t>(2 * joined->axis + 1)] = rest;
   const TensorId padded = graph.add_like(result, out);
-  graph.add_op(id, "PAD", "PadOptions", {}, {joined->x, graph.add_ints(std::move(amounts), {out.rank(), 2})}, {padded});
+  graph.add_op(id, Op::PAD, "PadOptions", {}, {joined->x, graph.add_ints(std::move(amounts), {out.rank(), 2})},
+               {padded});
   const TensorId constant = graph.add_floats(std::move(values), out, graph.tensor(result).name + "/constants");
   ir::Attributes attributes;
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  graph.become(sum, "ADD", "AddOptions", std::move(attributes), {padded, constant});
+  graph.become(sum, Op::ADD, "AddOptions", std::move(attributes), {padded, constant});
   return true;
 }
 
 }  // namespace
 
-extern const Pass class_tokens_float_pass;
 constinit const Pass class_tokens_float_pass = {
     .name = "class-tokens",
     .summary =

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Equal constants are stored once, and what is computed twice from the same operands is computed once. Exact.
-#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -93,7 +92,6 @@ int whole(Graph& graph) {
 
 }  // namespace
 
-extern const Pass common_subexpressions_float_pass;
 constinit const Pass common_subexpressions_float_pass = {
     .name = "common-subexpressions",
     .summary = "Equal constants are stored once, what is computed twice is computed once.",

@@ -35,10 +35,11 @@ std::vector<std::vector<int>> groups_of(const Layout& layout, const ir::Shape& s
 }
 
 bool at(Graph& graph, OpId op) {
-  if (!graph.is(op, "TRANSPOSE") || !conversion_of(graph, op)) return false;
+  if (!graph.is(op, Op::TRANSPOSE) || !conversion_of(graph, op)) return false;
   const TensorId x = graph.op(op).inputs[0], y = graph.op(op).outputs[0];
-  const OpId before = made_by(graph, x, "RESHAPE"), after = graph.only_user(y);
-  if (before == kNone || !graph.has_one_user(x) || !graph.is(after, "RESHAPE") || !graph.is_sound(after)) return false;
+  const OpId before = made_by(graph, x, Op::RESHAPE), after = graph.only_user(y);
+  if (before == kNone || !graph.has_one_user(x) || !graph.is(after, Op::RESHAPE) || !graph.is_sound(after))
+    return false;
   if (is_per_axis(graph, x) || is_per_axis(graph, y)) return false;
   const ir::Shape shape = graph.shape(x);
   const std::vector<std::vector<int>> groups = groups_of(*conversion_of(graph, op), shape);
@@ -57,7 +58,7 @@ bool at(Graph& graph, OpId op) {
   result = laid_out(merged, layout);
   const TensorId source = graph.reshape(op, graph.op(before).inputs[0], merged);
   const TensorId turned = graph.add_like(y, result);
-  graph.add_op(op, "TRANSPOSE", "TransposeOptions", {}, {source, graph.add_ints({layout.begin(), layout.end()})},
+  graph.add_op(op, Op::TRANSPOSE, "TransposeOptions", {}, {source, graph.add_ints({layout.begin(), layout.end()})},
                {turned});
   graph.set_input(after, 0, turned);
   return true;
@@ -65,7 +66,6 @@ bool at(Graph& graph, OpId op) {
 
 }  // namespace
 
-extern const Pass fewer_axes_float_pass;
 constinit const Pass fewer_axes_float_pass = {
     .name = "fewer-axes",
     .summary = "A TRANSPOSE between two RESHAPEs gets as few axes as it needs.",

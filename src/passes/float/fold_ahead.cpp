@@ -12,7 +12,7 @@ namespace {
 
 bool adds_padding(const Graph& graph, const Layer& layer) {
   const ir::Operator& op = graph.op(layer.op);
-  if (op.type == "FULLY_CONNECTED" || op.attributes.get_enum("padding") == "VALID") return false;
+  if (op.type == Op::FULLY_CONNECTED || op.attributes.get_enum("padding") == "VALID") return false;
   const ir::Shape& shape = graph.shape(op.inputs[layer.input]);
   const ir::Shape& weights = graph.shape(op.inputs[layer.weights]);
   const AxisPadding rows = same_padding(shape[1], weights[1], op.attributes.get_int("stride_h", 1),
@@ -34,13 +34,13 @@ bool at(Graph& graph, OpId id) {
   const std::string& type = graph.type(id);
   const auto parts = with_constant(graph, id);
   if (!parts || !is_float(graph, parts->x) || !has_no_activation(graph, id)) return false;
-  const bool scales = type == "MUL" || (type == "DIV" && !parts->constant_first);
-  const bool shifts = type == "ADD" || type == "SUB";
+  const bool scales = type == Op::MUL || (type == Op::DIV && !parts->constant_first);
+  const bool shifts = type == Op::ADD || type == Op::SUB;
   if (!scales && !shifts) return false;
   const TensorId y = graph.op(id).outputs[0];
   const OpId user = graph.only_user(y);
   const auto layer = as_layer(graph, user);
-  if (!layer || graph.is(user, "TRANSPOSE_CONV") || graph.op(user).inputs[0] != y) return false;
+  if (!layer || graph.is(user, Op::TRANSPOSE_CONV) || graph.op(user).inputs[0] != y) return false;
   const TensorId weights_id = graph.op(user).inputs[1];
   const ir::Shape shape = graph.shape(y), weights_shape = graph.shape(weights_id);
   auto values = per_channel(graph, parts->constant, shape);
@@ -49,15 +49,15 @@ bool at(Graph& graph, OpId id) {
   const auto outputs = static_cast<std::size_t>(weights_shape[layer->output_axis]);
   if (!values || !bias || inputs == 0 || (layer->is_depthwise && outputs % inputs != 0)) return false;
   if (!layer->is_depthwise && weights_shape.last() != shape.last()) return false;  // groups, or a flattened map
-  const bool negates = type == "SUB" && parts->constant_first;
+  const bool negates = type == Op::SUB && parts->constant_first;
   if (shifts && adds_padding(graph, *layer)) return false;
   std::vector<float> weights = *graph.floats(weights_id);
   const std::size_t per_output = weights.size() / outputs;
-  const float sign = type == "SUB" && !parts->constant_first ? -1.0f : 1.0f;
+  const float sign = type == Op::SUB && !parts->constant_first ? -1.0f : 1.0f;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const float value = (*values)[channel_of(*layer, i, outputs, inputs)];
     if (scales) {
-      weights[i] = type == "MUL" ? weights[i] * value : weights[i] / value;
+      weights[i] = type == Op::MUL ? weights[i] * value : weights[i] / value;
     } else {
       (*bias)[result_of(*layer, i, outputs, per_output)] += sign * weights[i] * value;
       if (negates) weights[i] = -weights[i];
@@ -74,7 +74,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass fold_ahead_float_pass;
 constinit const Pass fold_ahead_float_pass = {.name = "fold-ahead",
                                               .summary =
                                                   "MUL, ADD, SUB, DIV by constants go into the layer behind them; what "

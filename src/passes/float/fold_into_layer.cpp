@@ -28,7 +28,7 @@ bool at(Graph& graph, OpId id) {
   for (std::size_t i = 0; i < line->scale.size(); ++i) (*bias)[i] *= line->scale[i];
   for (std::size_t i = 0; i < line->offset.size(); ++i) (*bias)[i] += line->offset[i];
   const std::string activation(graph.op(id).attributes.get_enum("fused_activation_function", "NONE"));
-  if (activation != "NONE" && graph.is(layer->op, "TRANSPOSE_CONV")) return false;  // it can have none
+  if (activation != "NONE" && graph.is(layer->op, Op::TRANSPOSE_CONV)) return false;  // it can have none
   if (!line->scale.empty()) scale_weights(graph, *layer, line->scale);
   set_bias(graph, *layer, std::move(*bias));
   if (activation != "NONE") graph.set_attribute(layer->op, "fused_activation_function", ir::EnumName{activation});
@@ -40,7 +40,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass fold_into_layer_float_pass;
 constinit const Pass fold_into_layer_float_pass = {
     .name = "fold-into-layer",
     .summary =

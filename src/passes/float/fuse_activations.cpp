@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // RELU, RELU6 and RELU_N1_TO_1 become part of the operator before them. Exact; of quantized tensors only where both
 // have the same scale, because rounding would be another otherwise.
-#include <algorithm>
-
+#include "ops/registry.h"
 #include "passes/float/patterns.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
 namespace {
 
-constexpr std::string_view kTakes[] = {
-    "ADD", "SUB", "MUL", "DIV", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D"};
-
 bool at(Graph& graph, OpId id) {
   const std::string type = graph.type(id);
-  if (type != "RELU" && type != "RELU6" && type != "RELU_N1_TO_1") return false;
+  if (type != Op::RELU && type != Op::RELU6 && type != Op::RELU_N1_TO_1) return false;
   const TensorId x = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
   const OpId before = graph.producer(x);
   if (before == kNone || !graph.is_sound(before) || !graph.has_one_user(x)) return false;
-  if (std::find(std::begin(kTakes), std::end(kTakes), graph.type(before)) == std::end(kTakes)) return false;
+  if (!ops::has_trait(graph.op(before), ops::Trait::kTakesActivation)) return false;
   const ir::Tensor& from = graph.tensor(x);
   const ir::Tensor& to = graph.tensor(y);
   const bool same_numbers = from.type == to.type && from.quantization.scale == to.quantization.scale &&
@@ -35,7 +31,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass fuse_activations_float_pass;
 constinit const Pass fuse_activations_float_pass = {
     .name = "fuse-activations",
     .summary = "RELU, RELU6, RELU_N1_TO_1 become part of the operator before them.",

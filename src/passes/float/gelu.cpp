@@ -4,7 +4,6 @@
 // rounding.
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "passes/float/patterns.h"
 #include "passes/pass.h"
@@ -24,9 +23,9 @@ Product factors_of(const Graph& graph, TensorId tensor, int depth = 6) {
   const OpId op = graph.producer(tensor);
   const bool is_known =
       op != kNone && depth > 0 && graph.is_sound(op) && has_no_activation(graph, op) && is_float(graph, tensor);
-  if (is_known && (graph.is(op, "MUL") || graph.is(op, "DIV") || graph.is(op, "POW"))) {
+  if (is_known && (graph.is(op, Op::MUL) || graph.is(op, Op::DIV) || graph.is(op, Op::POW))) {
     const auto parts = with_number(graph, op);
-    if (graph.is(op, "POW")) {
+    if (graph.is(op, Op::POW)) {
       if (parts && !parts->number_first && (parts->number == 2 || parts->number == 3)) {
         result = factors_of(graph, parts->x, depth - 1);
         const int power = static_cast<int>(parts->number);
@@ -34,11 +33,11 @@ Product factors_of(const Graph& graph, TensorId tensor, int depth = 6) {
         for (auto& [each, count] : result.powers) count *= power;
         return result;
       }
-    } else if (parts && !(graph.is(op, "DIV") && parts->number_first)) {
+    } else if (parts && !(graph.is(op, Op::DIV) && parts->number_first)) {
       result = factors_of(graph, parts->x, depth - 1);
-      result.factor *= graph.is(op, "MUL") ? parts->number : 1.0 / parts->number;
+      result.factor *= graph.is(op, Op::MUL) ? parts->number : 1.0 / parts->number;
       return result;
-    } else if (graph.is(op, "MUL")) {
+    } else if (graph.is(op, Op::MUL)) {
       for (const TensorId operand : graph.op(op).inputs) {
         const Product part = factors_of(graph, operand, depth - 1);
         result.factor *= part.factor;
@@ -61,7 +60,7 @@ bool is_cubic(const Graph& graph, const Product& product, TensorId x, double fac
   const double cubic = 0.044715;
   if (!is_about(product.factor, factor, 1e-4)) return false;
   if (product.powers.size() == 1 && product.powers.begin()->second == 1) {
-    const OpId sum = made_by(graph, product.powers.begin()->first, "ADD");
+    const OpId sum = made_by(graph, product.powers.begin()->first, Op::ADD);
     if (sum == kNone || !has_no_activation(graph, sum)) return false;
     const TensorId a = graph.op(sum).inputs[0], b = graph.op(sum).inputs[1];
     return (a == x && is_power(factors_of(graph, b), x, 3, cubic)) ||
@@ -69,7 +68,7 @@ bool is_cubic(const Graph& graph, const Product& product, TensorId x, double fac
   }
   if (product.powers.size() != 2 || !product.powers.contains(x) || product.powers.at(x) != 1) return false;
   const auto other = product.powers.begin()->first == x ? std::next(product.powers.begin()) : product.powers.begin();
-  const OpId sum = made_by(graph, other->first, "ADD");
+  const OpId sum = made_by(graph, other->first, Op::ADD);
   if (other->second != 1 || sum == kNone || !has_no_activation(graph, sum)) return false;
   const auto parts = with_number(graph, sum);
   return parts && parts->number == 1 && is_power(factors_of(graph, parts->x), x, 2, cubic);
@@ -77,16 +76,16 @@ bool is_cubic(const Graph& graph, const Product& product, TensorId x, double fac
 
 // tensor = 1 + tanh(u): u.
 TensorId one_plus_tanh(const Graph& graph, TensorId tensor) {
-  const OpId sum = made_by(graph, tensor, "ADD");
+  const OpId sum = made_by(graph, tensor, Op::ADD);
   if (sum == kNone || !has_no_activation(graph, sum)) return kNone;
   const auto parts = with_number(graph, sum);
   if (!parts || parts->number != 1) return kNone;
-  const OpId tanh = made_by(graph, parts->x, "TANH");
+  const OpId tanh = made_by(graph, parts->x, Op::TANH);
   return tanh == kNone ? kNone : graph.op(tanh).inputs[0];
 }
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "MUL") || !has_no_activation(graph, id)) return false;
+  if (!graph.is(id, Op::MUL) || !has_no_activation(graph, id)) return false;
   const TensorId y = graph.op(id).outputs[0];
   const Product product = factors_of(graph, y);
   if (product.powers.size() != 2 || !is_about(product.factor, 0.5)) return false;
@@ -98,7 +97,7 @@ bool at(Graph& graph, OpId id) {
       if (!is_cubic(graph, factors_of(graph, argument), x, std::sqrt(2 / M_PI))) continue;
       ir::Attributes attributes;
       attributes.set("approximate", true);
-      graph.become(id, "GELU", "GeluOptions", std::move(attributes), {x});
+      graph.become(id, Op::GELU, "GeluOptions", std::move(attributes), {x});
       return true;
     }
   }
@@ -107,7 +106,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass gelu_float_pass;
 constinit const Pass gelu_float_pass = {
     .name = "gelu", .summary = "GELU written out with tanh becomes GELU.", .safety = Safety::kRounding, .at = at};
 

@@ -58,7 +58,7 @@ std::optional<std::vector<std::size_t>> order_of(const Grid& grid) {
 }
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "GATHER") || !graph.is_sound(id) || graph.op(id).attributes.get_int("batch_dims") != 0)
+  if (!graph.is(id, Op::GATHER) || !graph.is_sound(id) || graph.op(id).attributes.get_int("batch_dims") != 0)
     return false;
   const TensorId x = graph.op(id).inputs[0], result = graph.op(id).outputs[0];
   const ir::Shape from = graph.shape(x), to = graph.shape(result), form = graph.shape(graph.op(id).inputs[1]);
@@ -87,16 +87,15 @@ bool at(Graph& graph, OpId id) {
     std::vector<std::int64_t> begins(static_cast<std::size_t>(from.rank()), 0);
     begins[static_cast<std::size_t>(axis)] = grid->begin;
     range = graph.add_like(x, part);
-    graph.add_op(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, part), {range});
+    graph.add_op(id, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, begins, part), {range});
   }
   const TensorId apart = graph.reshape(id, range, cut);
-  graph.become(id, "TRANSPOSE", "TransposeOptions", {}, {apart, graph.add_ints(std::move(permutation))});
+  graph.become(id, Op::TRANSPOSE, "TransposeOptions", {}, {apart, graph.add_ints(std::move(permutation))});
   return true;
 }
 
 }  // namespace
 
-extern const Pass index_grids_float_pass;
 constinit const Pass index_grids_float_pass = {
     .name = "index-grids",
     .summary =

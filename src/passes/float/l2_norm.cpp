@@ -16,7 +16,7 @@ constexpr float kSmallRoot = 1e-6f, kSmallSquare = 1e-10f;
 TensorId without_bound(const Graph& graph, TensorId tensor, float small) {
   const OpId op = graph.producer(tensor);
   if (op == kNone || !graph.is_sound(op) || !has_no_activation(graph, op)) return tensor;
-  if (!graph.is(op, "ADD") && !graph.is(op, "MAXIMUM")) return tensor;
+  if (!graph.is(op, Op::ADD) && !graph.is(op, Op::MAXIMUM)) return tensor;
   const auto parts = with_number(graph, op);
   return parts && parts->number >= 0 && parts->number <= small ? parts->x : tensor;
 }
@@ -24,12 +24,12 @@ TensorId without_bound(const Graph& graph, TensorId tensor, float small) {
 // x, if tensor is the sum of its squares, with a bound or without.
 TensorId squares_of(const Graph& graph, TensorId tensor) {
   const TensorId sum = without_bound(graph, tensor, kSmallSquare);
-  return square_root_of(graph, reduced_along_last(graph, sum, "SUM"));
+  return square_root_of(graph, reduced_along_last(graph, sum, Op::SUM));
 }
 
 bool at(Graph& graph, OpId id) {
-  const bool is_quotient = graph.is(id, "DIV");
-  if ((!is_quotient && !graph.is(id, "MUL")) || !has_no_activation(graph, id)) return false;
+  const bool is_quotient = graph.is(id, Op::DIV);
+  if ((!is_quotient && !graph.is(id, Op::MUL)) || !has_no_activation(graph, id)) return false;
   const TensorId y = graph.op(id).outputs[0];
   if (!is_float(graph, y)) return false;
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
@@ -37,10 +37,10 @@ bool at(Graph& graph, OpId id) {
     const TensorId x = graph.op(id).inputs[side];
     TensorId norm = graph.op(id).inputs[1 - side];
     if (is_quotient) norm = without_bound(graph, norm, kSmallRoot);
-    const OpId root = made_by(graph, norm, is_quotient ? "SQRT" : "RSQRT");
+    const OpId root = made_by(graph, norm, is_quotient ? Op::SQRT : Op::RSQRT);
     if (root == kNone || squares_of(graph, graph.op(root).inputs[0]) != x) continue;
     if (graph.shape(x) != graph.shape(y)) continue;
-    graph.become(id, "L2_NORMALIZATION", "L2NormOptions", activation_attributes("NONE"), {x});
+    graph.become(id, Op::L2_NORMALIZATION, "L2NormOptions", activation_attributes("NONE"), {x});
     return true;
   }
   return false;
@@ -48,7 +48,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass l2_norm_float_pass;
 constinit const Pass l2_norm_float_pass = {
     .name = "l2-norm",
     .summary = "x / sqrt(sum(x * x)) over the last axis becomes L2_NORMALIZATION.",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/op.h"
 #include "passes/float/min_cut.h"
 
 namespace reef::passes {
@@ -52,7 +53,7 @@ bool LayoutRegion::may_have(TensorId tensor, const Layout& layout) const {
 void LayoutRegion::spread(TensorId tensor, std::vector<TensorId>& open, std::vector<OpId>& later) {
   const auto meet = [&](OpId op) {
     if (op == kNone || member_of_.contains(op) || refused_.contains(op)) return;
-    if (graph_->is(op, "RESHAPE")) {
+    if (graph_->is(op, Op::RESHAPE)) {
       later.push_back(op);
     } else {
       visit(op, open);

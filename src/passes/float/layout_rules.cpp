@@ -3,7 +3,6 @@
 #include "passes/float/layout_rules.h"
 
 #include <algorithm>
-#include <array>
 
 #include "ops/registry.h"
 
@@ -35,7 +34,7 @@ bool complete_elementwise(const Graph& graph, OpId id, Relayout& wanted) {
   for (const TensorId input : op.inputs) {
     if (graph.shape(input).rank() > result.rank()) return false;
   }
-  if (op.type == "SELECT" && graph.shape(op.inputs[0]) != result) return false;
+  if (op.type == Op::SELECT && graph.shape(op.inputs[0]) != result) return false;
   if (!wanted.outputs[0]) {
     for (std::size_t i = 0; i < op.inputs.size() && !wanted.outputs[0]; ++i) {
       if (wanted.inputs[i]) {
@@ -64,7 +63,7 @@ const LayoutRule* find_layout_rule(const Graph& graph, OpId id) {
   if (ops::is_elementwise(graph.op(id))) {
     return graph.op(id).outputs.size() == 1 ? &kElementwiseRule : nullptr;
   }
-  if (type == "RESHAPE") return &kReshapeRule;
+  if (type == Op::RESHAPE) return &kReshapeRule;
   if (const LayoutRule* rule = find_axis_rule(type)) return rule;
   if (const LayoutRule* rule = find_extent_rule(type)) return rule;
   return find_last_axis_rule(type);
@@ -112,7 +111,7 @@ std::optional<Layout> conversion_of(const Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   const ir::Shape& from = graph.shape(op.inputs[0]);
   const ir::Shape& to = graph.shape(op.outputs[0]);
-  if (op.type == "TRANSPOSE") {
+  if (op.type == Op::TRANSPOSE) {
     const auto order = graph.ints(op.inputs[1]);
     if (!order || static_cast<int>(order->size()) != from.rank()) return std::nullopt;
     Layout layout;
@@ -122,7 +121,7 @@ std::optional<Layout> conversion_of(const Graph& graph, OpId id) {
     if (sorted != identity_layout(from.rank()) || laid_out(from, layout) != to) return std::nullopt;
     return layout;
   }
-  if (op.type != "RESHAPE" || from.elements() != to.elements()) return std::nullopt;
+  if (op.type != Op::RESHAPE || from.elements() != to.elements()) return std::nullopt;
   // Axes larger than 1 in order; those of size 1 are matched where they stand side by side with the same neighbours.
   Layout layout;
   int at = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/op.h"
 #include "passes/float/layout_rules.h"
 
 namespace reef::passes {
@@ -162,14 +163,14 @@ constexpr LayoutRule kGather = {complete_gather, apply_gather};
 }  // namespace
 
 const LayoutRule* find_axis_rule(std::string_view type) {
-  if (type == "CONCATENATION") return &kConcatenation;
-  if (type == "SPLIT") return &kSplit;
-  if (type == "SPLIT_V") return &kSplitV;
-  if (type == "CUMSUM" || type == "REVERSE_V2") return &kCumsum;
-  if (type == "ARG_MAX" || type == "ARG_MIN") return &kArg;
-  if (type == "PACK") return &kPack;
-  if (type == "UNPACK") return &kUnpack;
-  if (type == "GATHER") return &kGather;
+  if (type == Op::CONCATENATION) return &kConcatenation;
+  if (type == Op::SPLIT) return &kSplit;
+  if (type == Op::SPLIT_V) return &kSplitV;
+  if (type == Op::CUMSUM || type == Op::REVERSE_V2) return &kCumsum;
+  if (type == Op::ARG_MAX || type == Op::ARG_MIN) return &kArg;
+  if (type == Op::PACK) return &kPack;
+  if (type == Op::UNPACK) return &kUnpack;
+  if (type == Op::GATHER) return &kGather;
   return nullptr;
 }
 

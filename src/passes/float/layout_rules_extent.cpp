@@ -155,12 +155,12 @@ constexpr LayoutRule kBroadcastTo = {complete_broadcast_to, apply_broadcast_to};
 }  // namespace
 
 const LayoutRule* find_extent_rule(std::string_view type) {
-  if (type == "PAD" || type == "PADV2" || type == "MIRROR_PAD") return &kPad;
-  if (type == "SLICE") return &kSlice;
-  if (type == "TILE") return &kTile;
-  if (type == "STRIDED_SLICE") return &kStridedSlice;
-  if (type == "MEAN" || type == "SUM" || type.starts_with("REDUCE_")) return &kReduction;
-  if (type == "BROADCAST_TO") return &kBroadcastTo;
+  if (type == Op::PAD || type == Op::PADV2 || type == Op::MIRROR_PAD) return &kPad;
+  if (type == Op::SLICE) return &kSlice;
+  if (type == Op::TILE) return &kTile;
+  if (type == Op::STRIDED_SLICE) return &kStridedSlice;
+  if (type == Op::MEAN || type == Op::SUM || type.starts_with("REDUCE_")) return &kReduction;
+  if (type == Op::BROADCAST_TO) return &kBroadcastTo;
   return nullptr;
 }
 

@@ -61,7 +61,7 @@ bool complete_pointwise(const Graph& graph, OpId op, Relayout& wanted) {
 // The constant behind weights, which may be stored in fewer bits: DEQUANTIZE of a constant. kNone: there is none.
 TensorId stored_weights(const Graph& graph, TensorId weights) {
   if (graph.is_constant(weights)) return weights;
-  const OpId dequantize = made_by(graph, weights, "DEQUANTIZE");
+  const OpId dequantize = made_by(graph, weights, Op::DEQUANTIZE);
   if (dequantize == kNone || !graph.is_constant(graph.op(dequantize).inputs[0])) return kNone;
   return graph.op(dequantize).inputs[0];
 }
@@ -93,7 +93,7 @@ std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
         open.push_back(op.outputs[0]);
         continue;
       }
-      const bool is_dense = type == "FULLY_CONNECTED" && op.inputs[0] == tensor && op.inputs[1] != tensor &&
+      const bool is_dense = type == Op::FULLY_CONNECTED && op.inputs[0] == tensor && op.inputs[1] != tensor &&
                             op.attributes.get_enum("weights_format", "DEFAULT") == "DEFAULT" &&
                             has_columns(graph, op.inputs[1], graph.shape(flat).last());
       if (!is_dense) return {};
@@ -154,7 +154,7 @@ void permute_columns(Graph& graph, OpId dense, const ir::Shape& fine, const Layo
   if (stored != weights) {
     const ir::Shape shape = graph.shape(weights);
     const TensorId unpacked = graph.add_like(weights, shape);
-    graph.add_op(graph.producer(weights), "DEQUANTIZE", "DequantizeOptions", {}, {result}, {unpacked});
+    graph.add_op(graph.producer(weights), Op::DEQUANTIZE, "DequantizeOptions", {}, {result}, {unpacked});
     result = unpacked;
   }
   graph.set_input(dense, 1, result);
@@ -168,7 +168,7 @@ void apply_reshape(Graph& graph, OpId op, const Relayout& layouts) {
     // TensorFlow's converter writes RESHAPE without options; attributes need them.
     ir::Attributes attributes;
     attributes.set("new_shape", std::vector<std::int64_t>(result.begin(), result.end()));
-    graph.become(op, "RESHAPE", "ReshapeOptions", std::move(attributes),
+    graph.become(op, Op::RESHAPE, "ReshapeOptions", std::move(attributes),
                  {x, graph.add_ints({result.begin(), result.end()})});
     return;
   }
@@ -194,10 +194,10 @@ constexpr LayoutRule kPointwise = {complete_pointwise, apply_nothing};
 constinit const LayoutRule kReshapeRule = {complete_reshape, apply_reshape};
 
 const LayoutRule* find_last_axis_rule(std::string_view type) {
-  if (type == "SOFTMAX" || type == "LOG_SOFTMAX" || type == "L2_NORMALIZATION") return &kAlongLast;
-  if (type == "FULLY_CONNECTED") return &kFullyConnected;
-  if (type == "BATCH_MATMUL") return &kBatchMatmul;
-  if (type == "CONV_2D") return &kPointwise;
+  if (type == Op::SOFTMAX || type == Op::LOG_SOFTMAX || type == Op::L2_NORMALIZATION) return &kAlongLast;
+  if (type == Op::FULLY_CONNECTED) return &kFullyConnected;
+  if (type == Op::BATCH_MATMUL) return &kBatchMatmul;
+  if (type == Op::CONV_2D) return &kPointwise;
   return nullptr;
 }
 

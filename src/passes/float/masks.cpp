@@ -20,7 +20,7 @@ struct Mask {
 };
 
 std::optional<Mask> mask_of(const Graph& graph, OpId id) {
-  if (!graph.is(id, "SELECT_V2") && !graph.is(id, "SELECT")) return std::nullopt;
+  if (!graph.is(id, Op::SELECT_V2) && !graph.is(id, Op::SELECT)) return std::nullopt;
   const ir::Operator& op = graph.op(id);
   if (op.inputs.size() != 3 || !graph.is_constant(op.inputs[0]) || !is_float(graph, op.outputs[0])) return std::nullopt;
   for (const std::size_t side : {std::size_t{1}, std::size_t{2}}) {
@@ -37,7 +37,7 @@ bool at(Graph& graph, OpId id) {
   const auto mask = mask_of(graph, id);
   if (!mask) return false;
   const OpId user = graph.only_user(graph.op(id).outputs[0]);
-  if (user == kNone || !graph.is(user, "SOFTMAX")) return false;
+  if (user == kNone || !graph.is(user, Op::SOFTMAX)) return false;
   const TensorId condition = graph.op(id).inputs[0];
   const ir::Tensor& tensor = graph.tensor(condition);
   const std::span<const std::uint8_t> data = ir::constant_data(graph.model(), tensor).span();
@@ -46,13 +46,12 @@ bool at(Graph& graph, OpId id) {
   std::vector<float> values;
   for (const std::uint8_t holds : data) values.push_back((holds != 0) == mask->masks_true ? mask->value : 0.0f);
   const TensorId constant = graph.add_floats(std::move(values), shape, tensor.name + "/mask");
-  graph.become(id, "ADD", "AddOptions", activation_attributes("NONE"), {mask->scores, constant});
+  graph.become(id, Op::ADD, "AddOptions", activation_attributes("NONE"), {mask->scores, constant});
   return true;
 }
 
 }  // namespace
 
-extern const Pass masks_float_pass;
 constinit const Pass masks_float_pass = {.name = "masks",
                                          .summary =
                                              "SELECT_V2 of a very low number and scores by a constant condition, in "

@@ -19,11 +19,11 @@ Path path_to_transpose(const Graph& graph, TensorId operand) {
   for (TensorId tensor = operand;;) {
     const OpId op = graph.producer(tensor);
     if (op == kNone || !graph.is_sound(op)) return {};
-    if (graph.is(op, "TRANSPOSE")) {
+    if (graph.is(op, Op::TRANSPOSE)) {
       path.transpose = op;
       return path;
     }
-    const bool only_quantizes = graph.is(op, "QUANTIZE") || graph.is(op, "DEQUANTIZE");
+    const bool only_quantizes = graph.is(op, Op::QUANTIZE) || graph.is(op, Op::DEQUANTIZE);
     if (!only_quantizes || !graph.has_one_user(tensor) || graph.tensor(tensor).quantization.is_per_axis()) return {};
     path.between.push_back(op);
     tensor = graph.op(op).inputs[0];
@@ -91,20 +91,19 @@ bool become_dense(Graph& graph, OpId id) {
   ir::Attributes attributes = activation_attributes("NONE");
   attributes.set("weights_format", ir::EnumName{"DEFAULT"});
   attributes.set("keep_num_dims", keeps);
-  graph.become(id, "FULLY_CONNECTED", "FullyConnectedOptions", std::move(attributes), {x, *weights, kNone});
+  graph.become(id, Op::FULLY_CONNECTED, "FullyConnectedOptions", std::move(attributes), {x, *weights, kNone});
   graph.set_type_version(id, keeps ? 5 : 1);
   return true;
 }
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "BATCH_MATMUL")) return false;
+  if (!graph.is(id, Op::BATCH_MATMUL)) return false;
   // A layer first: it takes no flag for its operand.
   return become_dense(graph, id) || absorb_transpose(graph, id, 0, "adj_x") || absorb_transpose(graph, id, 1, "adj_y");
 }
 
 }  // namespace
 
-extern const Pass matmul_float_pass;
 constinit const Pass matmul_float_pass = {
     .name = "matmul",
     .summary =

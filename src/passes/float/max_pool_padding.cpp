@@ -36,7 +36,7 @@ bool fills_with_lowest(const Graph& graph, TensorId filling) {
 }
 
 // x with `before` and `after` more rows and columns, by an operator that pads.
-TensorId add_padding(Graph& graph, OpId near, std::string_view type, TensorId x, const PaddedAxes& amounts) {
+TensorId add_padding(Graph& graph, OpId near, OpName type, TensorId x, const PaddedAxes& amounts) {
   ir::Shape shape = graph.shape(x);
   std::vector<std::int32_t> table = {0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -48,8 +48,8 @@ TensorId add_padding(Graph& graph, OpId near, std::string_view type, TensorId x,
   const TensorId sizes = graph.add_ints(std::move(table), ir::Shape{4, 2});
   const TensorId y = graph.add_like(x, std::move(shape));
   ir::Attributes attributes;
-  if (type == "MIRROR_PAD") attributes.set("mode", ir::EnumName{"SYMMETRIC"});
-  graph.add_op(near, type, type == "PAD" ? "PadOptions" : "MirrorPadOptions", std::move(attributes), {x, sizes}, {y});
+  if (type == Op::MIRROR_PAD) attributes.set("mode", ir::EnumName{"SYMMETRIC"});
+  graph.add_op(near, type, type == Op::PAD ? "PadOptions" : "MirrorPadOptions", std::move(attributes), {x, sizes}, {y});
   return y;
 }
 
@@ -70,14 +70,14 @@ TensorId repeat_edges(Graph& graph, OpId near, TensorId x, PaddedAxes left) {
       if (!at_once) left[i].kernel = 1;
       is_done = is_done && left[i].is_valid();
     }
-    x = add_padding(graph, near, "MIRROR_PAD", x, now);
+    x = add_padding(graph, near, Op::MIRROR_PAD, x, now);
     if (is_done) return x;
   }
 }
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "MAX_POOL_2D") || graph.op(id).attributes.get_enum("padding") != "VALID") return false;
-  const OpId pad = made_by(graph, graph.op(id).inputs[0], "PADV2");
+  if (!graph.is(id, Op::MAX_POOL_2D) || graph.op(id).attributes.get_enum("padding") != "VALID") return false;
+  const OpId pad = made_by(graph, graph.op(id).inputs[0], Op::PADV2);
   if (pad == kNone || graph.op(pad).inputs.size() != 3 || !fills_with_lowest(graph, graph.op(pad).inputs[2])) {
     return false;
   }
@@ -94,14 +94,14 @@ bool at(Graph& graph, OpId id) {
     return true;
   }
   if (is_never_negative(graph, x)) {
-    graph.set_input(id, 0, add_padding(graph, id, "PAD", x, *axes));
+    graph.set_input(id, 0, add_padding(graph, id, Op::PAD, x, *axes));
     return true;
   }
   if (all(&PaddedAxis::is_centred) && has_no_activation(graph, id)) {
     const TensorId dense = graph.add_like(x, graph.shape(x));
-    graph.add_op(id, "MAX_POOL_2D", "Pool2DOptions", ops::pool_attributes(attributes, *axes, true, false, "SAME"), {x},
-                 {dense});
-    graph.become(id, "MAX_POOL_2D", "Pool2DOptions", ops::pool_attributes(attributes, *axes, false, true, "VALID"),
+    graph.add_op(id, Op::MAX_POOL_2D, "Pool2DOptions", ops::pool_attributes(attributes, *axes, true, false, "SAME"),
+                 {x}, {dense});
+    graph.become(id, Op::MAX_POOL_2D, "Pool2DOptions", ops::pool_attributes(attributes, *axes, false, true, "VALID"),
                  {dense});
     return true;
   }
@@ -111,7 +111,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass max_pool_padding_float_pass;
 constinit const Pass max_pool_padding_float_pass = {
     .name = "max-pool-padding",
     .summary =

@@ -13,7 +13,7 @@ namespace reef::passes {
 namespace {
 
 bool is_reduction(const std::string& type) {
-  return type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN";
+  return type == Op::MEAN || type == Op::SUM || type == Op::REDUCE_MAX || type == Op::REDUCE_MIN;
 }
 
 void become_reduction(Graph& graph, OpId id, TensorId x, const std::vector<int>& axes, bool keep_dims) {
@@ -44,7 +44,7 @@ bool drop_ones(const ir::Shape& from, const ir::Shape& wanted, std::vector<int>&
 // MEAN(RESHAPE(x)) over axes that are whole axes of x.
 bool skip_reshape(Graph& graph, OpId id) {
   const TensorId flat = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
-  const OpId reshape = made_by(graph, flat, "RESHAPE");
+  const OpId reshape = made_by(graph, flat, Op::RESHAPE);
   const auto axes = reduced_axes(graph, id);
   if (reshape == kNone || !axes) return false;
   const TensorId x = graph.op(reshape).inputs[0];
@@ -81,7 +81,7 @@ bool keep_dims(Graph& graph, OpId id) {
   const TensorId y = graph.op(id).outputs[0];
   const auto axes = reduced_axes(graph, id);
   const OpId reshape = graph.only_user(y);
-  if (!axes || graph.op(id).attributes.get_bool("keep_dims") || !graph.is(reshape, "RESHAPE") ||
+  if (!axes || graph.op(id).attributes.get_bool("keep_dims") || !graph.is(reshape, Op::RESHAPE) ||
       !graph.is_sound(reshape)) {
     return false;
   }
@@ -119,11 +119,11 @@ bool join(Graph& graph, OpId id) {
 
 // SUM(x) / n, or times 1 / n.
 bool sum_to_mean(Graph& graph, OpId id) {
-  const bool is_quotient = graph.is(id, "DIV");
-  if ((!is_quotient && !graph.is(id, "MUL")) || !has_no_activation(graph, id)) return false;
+  const bool is_quotient = graph.is(id, Op::DIV);
+  if ((!is_quotient && !graph.is(id, Op::MUL)) || !has_no_activation(graph, id)) return false;
   const auto parts = with_number(graph, id);
   if (!parts || (is_quotient && parts->number_first) || parts->number == 0) return false;
-  const OpId sum = made_by(graph, parts->x, "SUM");
+  const OpId sum = made_by(graph, parts->x, Op::SUM);
   if (sum == kNone || !is_float(graph, parts->x)) return false;
   const TensorId x = graph.op(sum).inputs[0];
   const double count =
@@ -132,7 +132,7 @@ bool sum_to_mean(Graph& graph, OpId id) {
   const std::vector<TensorId> inputs = graph.op(sum).inputs;
   ir::Attributes attributes;
   attributes.set("keep_dims", graph.op(sum).attributes.get_bool("keep_dims"));
-  graph.become(id, "MEAN", "ReducerOptions", std::move(attributes), inputs);
+  graph.become(id, Op::MEAN, "ReducerOptions", std::move(attributes), inputs);
   return true;
 }
 
@@ -145,7 +145,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass means_float_pass;
 constinit const Pass means_float_pass = {
     .name = "means",
     .summary =

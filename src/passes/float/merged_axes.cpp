@@ -38,7 +38,7 @@ std::optional<Operands> operands_of(const Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   const ops::Form form = ops::form_of(op);
   const bool is_reduction = form == ops::Form::kReduction;
-  if (!is_reduction && form != ops::Form::kUnary && form != ops::Form::kBinary && op.type != "BROADCAST_TO") {
+  if (!is_reduction && form != ops::Form::kUnary && form != ops::Form::kBinary && op.type != Op::BROADCAST_TO) {
     return std::nullopt;
   }
   Operands result;
@@ -108,7 +108,7 @@ bool at(Graph& graph, OpId id) {
   auto operands = operands_of(graph, id);
   if (!operands || operands->full.rank() <= kMostAxes) return false;
   if (std::none_of(operands->values.begin(), operands->values.end(),
-                   [&](TensorId tensor) { return made_by(graph, tensor, "RESHAPE") != kNone; }) ||
+                   [&](TensorId tensor) { return made_by(graph, tensor, Op::RESHAPE) != kNone; }) ||
       !merge_to_fit(*operands)) {
     return false;
   }
@@ -120,7 +120,7 @@ bool at(Graph& graph, OpId id) {
   }
   ir::Attributes attributes = op.attributes;
   ir::Shape result = operands->full;
-  if (op.type == "BROADCAST_TO") inputs.push_back(graph.add_ints({result.begin(), result.end()}));
+  if (op.type == Op::BROADCAST_TO) inputs.push_back(graph.add_ints({result.begin(), result.end()}));
   if (ops::form_of(op) == ops::Form::kReduction) {
     std::vector<std::int32_t> axes;
     for (int axis = 0; axis < result.rank(); ++axis) {
@@ -140,7 +140,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass merged_axes_float_pass;
 constinit const Pass merged_axes_float_pass = {
     .name = "merged-axes",
     .summary = "Arithmetic on five axes behind a RESHAPE gets four where two can be one.",

@@ -8,60 +8,13 @@
 #include <cmath>
 #include <string_view>
 
+#include "ops/registry.h"
 #include "passes/float/patterns.h"
 
 namespace reef::passes {
 namespace {
 
 constexpr int kMostVisits = 256;
-
-template <std::size_t N>
-bool is_one_of(const std::string_view (&list)[N], std::string_view type) {
-  return std::find(std::begin(list), std::end(list), type) != std::end(list);
-}
-
-constexpr std::string_view kNeverNegative[] = {"RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX",           "EXP",
-                                               "ABS",  "SQRT",  "RSQRT",       "SQUARE",   "SQUARED_DIFFERENCE"};
-// Elements of the result are elements of operand 0, or averages of them, or 0.
-constexpr std::string_view kPassOn[] = {"RESHAPE",
-                                        "TRANSPOSE",
-                                        "SQUEEZE",
-                                        "EXPAND_DIMS",
-                                        "SLICE",
-                                        "STRIDED_SLICE",
-                                        "GATHER",
-                                        "GATHER_ND",
-                                        "UNPACK",
-                                        "SPLIT_V",
-                                        "MAX_POOL_2D",
-                                        "AVERAGE_POOL_2D",
-                                        "MEAN",
-                                        "SUM",
-                                        "REDUCE_MAX",
-                                        "REDUCE_MIN",
-                                        "REDUCE_PROD",
-                                        "PAD",
-                                        "MIRROR_PAD",
-                                        "RESIZE_NEAREST_NEIGHBOR",
-                                        "RESIZE_BILINEAR",
-                                        "BROADCAST_TO",
-                                        "TILE",
-                                        "REVERSE_V2",
-                                        "SPACE_TO_DEPTH",
-                                        "DEPTH_TO_SPACE",
-                                        "SPACE_TO_BATCH_ND",
-                                        "BATCH_TO_SPACE_ND",
-                                        "LEAKY_RELU",
-                                        "ELU",
-                                        "HARD_SWISH",
-                                        "GELU",
-                                        "TANH",
-                                        "L2_NORMALIZATION",
-                                        "RELU_N1_TO_1",
-                                        "CEIL",
-                                        "FLOOR",
-                                        "ROUND"};
-constexpr std::string_view kNeedAll[] = {"ADD", "MUL", "DIV", "MINIMUM", "CONCATENATION", "PACK", "ADD_N"};
 
 class Proof {
  public:
@@ -82,18 +35,19 @@ class Proof {
   bool of_result(const ir::Operator& op) {
     const std::string_view activation = op.attributes.get_enum("fused_activation_function", "NONE");
     if (activation == "RELU" || activation == "RELU6" || activation == "RELU_0_TO_1") return true;
-    if (is_one_of(kNeverNegative, op.type)) return true;
+    if (ops::has_trait(op, ops::Trait::kNeverNegative)) return true;
     const auto operand = [&](std::size_t i) { return i < op.inputs.size() ? op.inputs[i] : kNone; };
-    if (is_one_of(kPassOn, op.type)) return of(operand(0));
-    if (op.type == "MUL" && operand(0) == operand(1)) return true;
-    if (is_one_of(kNeedAll, op.type)) {
-      return std::all_of(op.inputs.begin(), op.inputs.end(), [&](TensorId t) { return of(t); });
+    if (op.type == Op::MUL && operand(0) == operand(1)) return true;
+    const ops::Form form = ops::form_of(op);
+    if (form == ops::Form::kMove || form == ops::Form::kReduction ||
+        ops::has_trait(op, ops::Trait::kKeepsNonNegative)) {
+      // Other operands are sizes, axes or indices.
+      return std::all_of(op.inputs.begin(), op.inputs.end(),
+                         [&](TensorId t) { return t != kNone && (!is_float(graph_, t) || of(t)); });
     }
-    if (op.type == "SPLIT") return of(operand(1));
-    if (op.type == "PADV2") return of(operand(0)) && of(operand(2));
-    if (op.type == "SELECT" || op.type == "SELECT_V2") return of(operand(1)) && of(operand(2));
-    if (op.type == "MAXIMUM") return of(operand(0)) || of(operand(1));
-    if (op.type == "POW") {
+    if (op.type == Op::SELECT || op.type == Op::SELECT_V2) return of(operand(1)) && of(operand(2));
+    if (op.type == Op::MAXIMUM) return of(operand(0)) || of(operand(1));
+    if (op.type == Op::POW) {
       const auto exponent = graph_.uniform(operand(1));
       return (exponent && std::fmod(*exponent, 2.0f) == 0) || of(operand(0));
     }

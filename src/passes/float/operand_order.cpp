@@ -9,9 +9,9 @@ namespace {
 
 bool at(Graph& graph, OpId id) {
   const std::string& type = graph.type(id);
-  if (type != "ADD" && type != "MUL" && type != "MAXIMUM" && type != "MINIMUM") return false;
+  if (type != Op::ADD && type != Op::MUL && type != Op::MAXIMUM && type != Op::MINIMUM) return false;
   const TensorId a = graph.op(id).inputs[0], b = graph.op(id).inputs[1];
-  const OpId gate = type == "MUL" ? made_by(graph, a, "LOGISTIC") : kNone;
+  const OpId gate = type == Op::MUL ? made_by(graph, a, Op::LOGISTIC) : kNone;
   const bool is_gate_first = gate != kNone && graph.op(gate).inputs[0] == b;
   if (!is_gate_first && !(graph.is_constant(a) && !graph.is_constant(b))) return false;
   graph.set_inputs(id, {b, a});
@@ -20,7 +20,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass operand_order_float_pass;
 constinit const Pass operand_order_float_pass = {
     .name = "operand-order", .summary = "Constants second; SiLU is `MUL(x, LOGISTIC(x))`.", .at = at};
 

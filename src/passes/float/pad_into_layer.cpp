@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // PAD with zeros in front of a convolution is the convolution's own padding where it pads just as SAME would. Exact.
-#include <algorithm>
 
 #include "passes/float/patterns.h"
 #include "passes/pass.h"
@@ -9,12 +8,12 @@ namespace reef::passes {
 namespace {
 
 bool pads_zeros(const Graph& graph, OpId pad) {
-  if (graph.is(pad, "PAD")) return true;
-  return graph.is(pad, "PADV2") && graph.uniform(graph.op(pad).inputs[2]) == 0.0f;
+  if (graph.is(pad, Op::PAD)) return true;
+  return graph.is(pad, Op::PADV2) && graph.uniform(graph.op(pad).inputs[2]) == 0.0f;
 }
 
 bool at(Graph& graph, OpId id) {
-  if (!graph.is(id, "CONV_2D") && !graph.is(id, "DEPTHWISE_CONV_2D")) return false;
+  if (!graph.is(id, Op::CONV_2D) && !graph.is(id, Op::DEPTHWISE_CONV_2D)) return false;
   const ir::Operator& op = graph.op(id);
   if (op.attributes.get_enum("padding") != "VALID") return false;
   const OpId pad = graph.producer(op.inputs[0]);
@@ -47,7 +46,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass pad_into_layer_float_pass;
 constinit const Pass pad_into_layer_float_pass = {
     .name = "pad-into-layer", .summary = "PAD with zeros becomes SAME padding where it pads the same.", .at = at};
 

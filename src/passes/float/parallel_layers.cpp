@@ -41,7 +41,7 @@ struct Branch {
 
 // The tensor in front of a PAD with zeros of rows and columns, and how much it pads before them; else `x` itself.
 TensorId in_front_of_padding(const Graph& graph, TensorId x, std::int64_t (&before)[2]) {
-  const OpId pad = made_by(graph, x, "PAD");
+  const OpId pad = made_by(graph, x, Op::PAD);
   if (pad == kNone) return x;
   const auto amounts = graph.ints(graph.op(pad).inputs[1]);
   if (!amounts || amounts->size() != 8) return x;
@@ -57,7 +57,7 @@ std::optional<Branch> as_convolution(const Graph& graph, OpId id) {
   const auto layer = as_layer(graph, id);
   if (!layer || !has_no_activation(graph, id)) return std::nullopt;
   const ir::Operator& op = graph.op(id);
-  if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return std::nullopt;
+  if (op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D) return std::nullopt;
   const TensorId weights = op.inputs[1];
   const ir::Shape& filter = graph.shape(weights);
   auto bias = bias_of(graph, *layer);
@@ -224,7 +224,7 @@ void replace_sum(Graph& graph, OpId sum, Branch merged, std::vector<std::int32_t
     }
     const TensorId amounts = graph.add_ints(std::move(padding), {4, 2});
     const TensorId y = graph.add_like(x, padded);
-    graph.add_op(sum, "PAD", "PadOptions", {}, {x, amounts}, {y});
+    graph.add_op(sum, Op::PAD, "PadOptions", {}, {x, amounts}, {y});
     x = y;
   }
   graph.become(sum, type, options_type, std::move(attributes), {x, weights, bias});
@@ -232,8 +232,8 @@ void replace_sum(Graph& graph, OpId sum, Branch merged, std::vector<std::int32_t
 }
 
 bool at(Graph& graph, OpId id) {
-  const bool subtracts = graph.is(id, "SUB");
-  if (!subtracts && !graph.is(id, "ADD")) return false;
+  const bool subtracts = graph.is(id, Op::SUB);
+  if (!subtracts && !graph.is(id, Op::ADD)) return false;
   const TensorId a = graph.op(id).inputs[0], b = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
   if (a == b || graph.shape(a) != graph.shape(y) || graph.shape(b) != graph.shape(y)) return false;
   const auto first = branch_to(graph, a, id), second = branch_to(graph, b, id);
@@ -248,7 +248,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass parallel_layers_float_pass;
 constinit const Pass parallel_layers_float_pass = {
     .name = "parallel-layers",
     .summary =

@@ -32,7 +32,7 @@ std::optional<WithNumber> with_number(const Graph& graph, OpId op) {
   return WithNumber{parts->x, *number, parts->constant_first};
 }
 
-OpId made_by(const Graph& graph, TensorId tensor, std::string_view type) {
+OpId made_by(const Graph& graph, TensorId tensor, OpName type) {
   const OpId op = tensor < 0 ? kNone : graph.producer(tensor);
   return op != kNone && graph.is(op, type) && graph.is_sound(op) ? op : kNone;
 }
@@ -62,7 +62,7 @@ std::optional<std::vector<int>> reduced_axes(const Graph& graph, OpId op) {
   return axes;
 }
 
-TensorId reduced_along_last(const Graph& graph, TensorId tensor, std::string_view type) {
+TensorId reduced_along_last(const Graph& graph, TensorId tensor, OpName type) {
   const OpId op = made_by(graph, tensor, type);
   if (op == kNone || !graph.op(op).attributes.get_bool("keep_dims")) return kNone;
   const TensorId x = graph.op(op).inputs[0];
@@ -75,9 +75,9 @@ TensorId square_root_of(const Graph& graph, TensorId tensor) {
   const OpId op = tensor < 0 ? kNone : graph.producer(tensor);
   if (op == kNone || !graph.is_sound(op)) return kNone;
   const ir::Operator& it = graph.op(op);
-  if (it.type == "SQUARE") return it.inputs[0];
-  if (it.type == "MUL") return it.inputs[0] == it.inputs[1] && has_no_activation(graph, op) ? it.inputs[0] : kNone;
-  if (it.type != "POW") return kNone;
+  if (it.type == Op::SQUARE) return it.inputs[0];
+  if (it.type == Op::MUL) return it.inputs[0] == it.inputs[1] && has_no_activation(graph, op) ? it.inputs[0] : kNone;
+  if (it.type != Op::POW) return kNone;
   const auto parts = with_number(graph, op);
   return parts && !parts->number_first && parts->number == 2 ? parts->x : kNone;
 }
@@ -104,18 +104,18 @@ std::optional<ChannelLine> channel_line(const Graph& graph, OpId id) {
   if (!values) return std::nullopt;
   const std::string& type = graph.type(id);
   ChannelLine line;
-  if (type == "ADD") {
+  if (type == Op::ADD) {
     line.offset = *values;
-  } else if (type == "SUB") {
+  } else if (type == Op::SUB) {
     line.offset = *values;
     if (parts->constant_first) {
       line.scale.assign(values->size(), -1.0f);
     } else {
       for (float& value : line.offset) value = -value;
     }
-  } else if (type == "MUL") {
+  } else if (type == Op::MUL) {
     line.scale = *values;
-  } else if (type == "DIV" && !parts->constant_first) {
+  } else if (type == Op::DIV && !parts->constant_first) {
     for (const float value : *values) line.scale.push_back(1.0f / value);
   } else {
     return std::nullopt;
@@ -131,7 +131,7 @@ bool same_numbers(const Graph& graph, TensorId a, TensorId b) {
 }
 
 std::optional<std::vector<std::int64_t>> slice_begins(const Graph& graph, OpId id) {
-  if (!graph.is(id, "SLICE") || !graph.is_sound(id)) return std::nullopt;
+  if (!graph.is(id, Op::SLICE) || !graph.is_sound(id)) return std::nullopt;
   const ir::Shape& from = graph.shape(graph.op(id).inputs[0]);
   const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
   auto begins = graph.ints(graph.op(id).inputs[1]);
@@ -163,20 +163,20 @@ std::optional<Layer> as_layer(const Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   Layer layer;
   layer.op = id;
-  if (op.type == "DEPTHWISE_CONV_2D") {
+  if (op.type == Op::DEPTHWISE_CONV_2D) {
     layer.is_depthwise = true;
     layer.output_axis = 3;
-  } else if (op.type == "FULLY_CONNECTED") {
+  } else if (op.type == Op::FULLY_CONNECTED) {
     if (op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") return std::nullopt;
     layer.input_axis = 1;
-  } else if (op.type == "TRANSPOSE_CONV") {
+  } else if (op.type == Op::TRANSPOSE_CONV) {
     layer.input = 2;
     layer.bias = 3;
-  } else if (op.type != "CONV_2D") {
+  } else if (op.type != Op::CONV_2D) {
     return std::nullopt;
   }
   const TensorId weights = op.inputs[layer.weights];
-  const int rank = op.type == "FULLY_CONNECTED" ? 2 : 4;
+  const int rank = op.type == Op::FULLY_CONNECTED ? 2 : 4;
   if (!graph.is_constant(weights) || !is_float(graph, weights) || graph.shape(weights).rank() != rank) {
     return std::nullopt;
   }
@@ -207,7 +207,7 @@ void set_bias(Graph& graph, const Layer& layer, std::vector<float> bias) {
   inputs[layer.bias] = graph.add_floats(std::move(bias), {count}, name);
   graph.set_inputs(layer.op, std::move(inputs));
   // Biases came to it with its third version.
-  if (graph.is(layer.op, "TRANSPOSE_CONV")) graph.set_type_version(layer.op, 3);
+  if (graph.is(layer.op, Op::TRANSPOSE_CONV)) graph.set_type_version(layer.op, 3);
 }
 
 }  // namespace reef::passes

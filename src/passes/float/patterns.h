@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ir/op.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
@@ -27,7 +28,7 @@ struct WithNumber {
 std::optional<WithNumber> with_number(const Graph& graph, OpId op);
 
 // The producer of a tensor if it is of this type and sound, else kNone.
-OpId made_by(const Graph& graph, TensorId tensor, std::string_view type);
+OpId made_by(const Graph& graph, TensorId tensor, OpName type);
 // fused_activation_function is NONE (or the operator has none).
 bool has_no_activation(const Graph& graph, OpId op);
 ir::Attributes activation_attributes(std::string_view activation);
@@ -38,7 +39,7 @@ bool is_about(double a, double b, double tolerance = 1e-5);
 // Axes of MEAN, SUM, REDUCE_MAX and the like, counted from 0, ascending, each once; nullopt: not constant.
 std::optional<std::vector<int>> reduced_axes(const Graph& graph, OpId op);
 // A reduction of this type over the last axis alone that keeps it: its operand, else kNone.
-TensorId reduced_along_last(const Graph& graph, TensorId tensor, std::string_view type);
+TensorId reduced_along_last(const Graph& graph, TensorId tensor, OpName type);
 // x * x, however it is written: MUL(x, x), SQUARE, POW(x, 2). kNone: `tensor` is none.
 TensorId square_root_of(const Graph& graph, TensorId tensor);
 

@@ -52,13 +52,13 @@ class Operator {
   std::optional<Needs> needs() const {
     const std::string& type = graph_.type(id_);
     if (find_layout_rule(graph_, id_) == &kElementwiseRule) return of_elements();
-    if (type == "RESHAPE") return of_reshape();
-    if (type == "TRANSPOSE") return of_transpose();
-    if (type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN") return of_reduction();
-    if (type == "SOFTMAX" || type == "LOG_SOFTMAX" || type == "L2_NORMALIZATION") return of_rows();
-    if (type == "FULLY_CONNECTED") return of_rows();
-    if (type == "CONV_2D" || type == "DEPTHWISE_CONV_2D") return of_pixels();
-    if (type == "BATCH_MATMUL") return of_products();
+    if (type == Op::RESHAPE) return of_reshape();
+    if (type == Op::TRANSPOSE) return of_transpose();
+    if (type == Op::MEAN || type == Op::SUM || type == Op::REDUCE_MAX || type == Op::REDUCE_MIN) return of_reduction();
+    if (type == Op::SOFTMAX || type == Op::LOG_SOFTMAX || type == Op::L2_NORMALIZATION) return of_rows();
+    if (type == Op::FULLY_CONNECTED) return of_rows();
+    if (type == Op::CONV_2D || type == Op::DEPTHWISE_CONV_2D) return of_pixels();
+    if (type == Op::BATCH_MATMUL) return of_products();
     return std::nullopt;
   }
 
@@ -181,12 +181,12 @@ class Operator {
 TensorId cut(Graph& graph, OpId near, TensorId x, const Part& part) {
   if (part.sizes == graph.shape(x)) return x;
   for (const OpId user : graph.users(x)) {
-    if (!graph.is(user, "SLICE") || !graph.is_sound(user) || graph.op(user).inputs[0] != x) continue;
+    if (!graph.is(user, Op::SLICE) || !graph.is_sound(user) || graph.op(user).inputs[0] != x) continue;
     const TensorId z = graph.op(user).outputs[0];
     if (slice_begins(graph, user) == part.begins && graph.shape(z) == part.sizes && same_numbers(graph, x, z)) return z;
   }
   const TensorId piece = graph.add_like(x, part.sizes);
-  graph.add_op(near, "SLICE", "SliceOptions", {}, slice_operands(graph, x, part.begins, part.sizes), {piece});
+  graph.add_op(near, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, part.begins, part.sizes), {piece});
   return piece;
 }
 
@@ -200,7 +200,7 @@ bool pick_operand(Graph& graph, OpId slice, OpId joint, Part part) {
     const std::int64_t size = graph.shape(operand)[axis], begin = part.begin(axis);
     if (begin < size) {
       if (begin + part.sizes[axis] > size || !same_numbers(graph, operand, graph.op(slice).outputs[0])) return false;
-      graph.become(slice, "SLICE", "SliceOptions", {}, slice_operands(graph, operand, part.begins, part.sizes));
+      graph.become(slice, Op::SLICE, "SliceOptions", {}, slice_operands(graph, operand, part.begins, part.sizes));
       return true;
     }
     part.begins[static_cast<std::size_t>(axis)] -= size;
@@ -217,7 +217,7 @@ bool at(Graph& graph, OpId slice) {
   if (graph.op(maker).outputs.size() != 1 || !same_numbers(graph, y, z)) return false;
   if (graph.tensor(y).quantization.is_per_axis()) return false;
   const Part part{*begins, graph.shape(z)};
-  if (graph.is(maker, "CONCATENATION")) return pick_operand(graph, slice, maker, part);
+  if (graph.is(maker, Op::CONCATENATION)) return pick_operand(graph, slice, maker, part);
   if (part.sizes.elements() * 2 > graph.shape(y).elements()) return false;
   const auto needs = Operator(graph, maker, part).needs();
   if (!needs) return false;
@@ -227,7 +227,7 @@ bool at(Graph& graph, OpId slice) {
   }
   for (std::size_t i = 0; i < needs->size(); ++i) inputs[i] = cut(graph, maker, inputs[i], (*needs)[i]);
   graph.remove(slice);
-  if (graph.is(maker, "RESHAPE")) {
+  if (graph.is(maker, Op::RESHAPE)) {
     graph.remove(maker);
     graph.reshape(maker, inputs[0], part.sizes, z);
   } else {
@@ -239,7 +239,6 @@ bool at(Graph& graph, OpId slice) {
 
 }  // namespace
 
-extern const Pass pick_early_float_pass;
 constinit const Pass pick_early_float_pass = {
     .name = "pick-early",
     .summary =

@@ -3,7 +3,6 @@
 // index drops its axis or indices of higher rank give it a new form (PyTorch's newer exporter writes as_strided so). If
 // it takes everything, the SLICE is left out. A SLICE of a SLICE is one. Exact. Last, because layouts know how to move
 // a GATHER's axis.
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,12 +22,12 @@ bool join_slices(Graph& graph, OpId id) {
   for (std::size_t axis = 0; axis < first->size(); ++axis) (*first)[axis] += (*begins)[axis];
   const TensorId x = graph.op(before).inputs[0];
   const ir::Shape sizes = graph.shape(graph.op(id).outputs[0]);
-  graph.become(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, *first, sizes));
+  graph.become(id, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, *first, sizes));
   return true;
 }
 
 bool gather_as_slice(Graph& graph, OpId id) {
-  if (!graph.is(id, "GATHER") || graph.op(id).attributes.get_int("batch_dims") != 0) return false;
+  if (!graph.is(id, Op::GATHER) || graph.op(id).attributes.get_int("batch_dims") != 0) return false;
   const TensorId x = graph.op(id).inputs[0], result = graph.op(id).outputs[0];
   if (graph.is_constant(x)) return false;
   const ir::Shape from = graph.shape(x), to = graph.shape(result);
@@ -47,13 +46,13 @@ bool gather_as_slice(Graph& graph, OpId id) {
   ir::Shape sizes = from;
   sizes[static_cast<int>(axis)] = static_cast<std::int32_t>(indices->size());
   if (sizes == to) {
-    graph.become(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes));
+    graph.become(id, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, begins, sizes));
     return true;
   }
   TensorId piece = x;
   if (sizes != from) {
     piece = graph.add_like(x, sizes);
-    graph.add_op(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes), {piece});
+    graph.add_op(id, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, begins, sizes), {piece});
   }
   graph.remove(id);
   graph.reshape(id, piece, to, result);
@@ -64,7 +63,6 @@ bool at(Graph& graph, OpId id) { return gather_as_slice(graph, id) || join_slice
 
 }  // namespace
 
-extern const Pass picks_float_pass;
 constinit const Pass picks_float_pass = {
     .name = "picks",
     .summary =

@@ -52,19 +52,19 @@ struct Place {
 
 std::optional<Place> find_place(const Graph& graph, OpId id) {
   const auto layout = conversion_of(graph, id);
-  const OpId before = made_by(graph, graph.op(id).inputs[0], "RESHAPE");
+  const OpId before = made_by(graph, graph.op(id).inputs[0], Op::RESHAPE);
   const OpId after = graph.only_user(graph.op(id).outputs[0]);
-  if (!layout || before == kNone || !graph.is(after, "RESHAPE") || !graph.is_sound(after)) return std::nullopt;
+  if (!layout || before == kNone || !graph.is(after, Op::RESHAPE) || !graph.is_sound(after)) return std::nullopt;
   Place place{id, after, graph.op(before).inputs[0], graph.op(after).outputs[0],
               simplest(graph.shape(graph.op(id).inputs[0]), *layout)};
   if (graph.shape(place.x).rank() != 4 || graph.shape(place.y).rank() != 4) return std::nullopt;
   return place;
 }
 
-void replace_by(Graph& graph, const Place& place, TensorId x, std::string_view type, int block) {
+void replace_by(Graph& graph, const Place& place, TensorId x, OpName type, int block) {
   ir::Attributes attributes;
   attributes.set("block_size", std::int64_t{block});
-  const std::string options = type == "DEPTH_TO_SPACE" ? "DepthToSpaceOptions" : "SpaceToDepthOptions";
+  const std::string options = type == Op::DEPTH_TO_SPACE ? "DepthToSpaceOptions" : "SpaceToDepthOptions";
   graph.become(place.last, type, options, std::move(attributes), {x});
 }
 
@@ -95,7 +95,7 @@ TensorId reordered(Graph& graph, TensorId constant, int axis, int blocks) {
 // Reorders the channels of the convolution that computes x; its new result. kNone: there is none, or others read x.
 TensorId with_channels_reordered(Graph& graph, TensorId x, int block) {
   const auto layer = as_layer(graph, graph.producer(x));
-  if (!layer || !graph.has_one_user(x) || !graph.is(layer->op, "CONV_2D")) return kNone;
+  if (!layer || !graph.has_one_user(x) || !graph.is(layer->op, Op::CONV_2D)) return kNone;
   auto bias = bias_of(graph, *layer);
   if (!bias) return kNone;
   set_bias(graph, *layer, std::move(*bias));  // a constant of its own
@@ -110,9 +110,9 @@ TensorId with_channels_reordered(Graph& graph, TensorId x, int block) {
 
 // DEPTH_TO_SPACE behind RESHAPE, TRANSPOSE, RESHAPE that bring the channels into its order.
 bool reorder_before(Graph& graph, OpId id) {
-  const OpId after = made_by(graph, graph.op(id).inputs[0], "RESHAPE");
-  const OpId middle = after == kNone ? kNone : made_by(graph, graph.op(after).inputs[0], "TRANSPOSE");
-  const OpId before = middle == kNone ? kNone : made_by(graph, graph.op(middle).inputs[0], "RESHAPE");
+  const OpId after = made_by(graph, graph.op(id).inputs[0], Op::RESHAPE);
+  const OpId middle = after == kNone ? kNone : made_by(graph, graph.op(after).inputs[0], Op::TRANSPOSE);
+  const OpId before = middle == kNone ? kNone : made_by(graph, graph.op(middle).inputs[0], Op::RESHAPE);
   if (before == kNone) return false;
   for (const OpId each : {after, middle, before}) {
     if (!graph.has_one_user(graph.op(each).outputs[0])) return false;
@@ -140,14 +140,14 @@ bool to_space(Graph& graph, const Place& place) {
   const std::int32_t channels = to[3];
   if (channels * block * block != from[3]) return false;
   if (place.movement == simplest({from[0], from[1], from[2], block, block, channels}, {0, 1, 3, 2, 4, 5})) {
-    replace_by(graph, place, place.x, "DEPTH_TO_SPACE", block);
+    replace_by(graph, place, place.x, Op::DEPTH_TO_SPACE, block);
     return true;
   }
   if (!(place.movement == simplest({from[0], from[1], from[2], channels, block, block}, {0, 1, 4, 2, 5, 3})))
     return false;
   const TensorId x = with_channels_reordered(graph, place.x, block);
   if (x == kNone) return false;
-  replace_by(graph, place, x, "DEPTH_TO_SPACE", block);
+  replace_by(graph, place, x, Op::DEPTH_TO_SPACE, block);
   return true;
 }
 
@@ -158,29 +158,28 @@ bool to_depth(Graph& graph, const Place& place) {
   if (from[3] * block * block != to[3]) return false;
   const ir::Shape split = {from[0], to[1], block, to[2], block, from[3]};
   if (place.movement == simplest(split, {0, 1, 3, 2, 4, 5})) {
-    replace_by(graph, place, place.x, "SPACE_TO_DEPTH", block);
+    replace_by(graph, place, place.x, Op::SPACE_TO_DEPTH, block);
     return true;
   }
   const OpId user = graph.only_user(place.y);
   const auto layer = as_layer(graph, user);
-  if (!layer || !graph.is(user, "CONV_2D") || graph.op(user).inputs[0] != place.y) return false;
+  if (!layer || !graph.is(user, Op::CONV_2D) || graph.op(user).inputs[0] != place.y) return false;
   if (!(place.movement == simplest(split, {0, 1, 3, 5, 2, 4}))) return false;
   if (graph.shape(graph.op(user).inputs[1])[3] != to[3]) return false;
   graph.set_input(user, 1, reordered(graph, graph.op(user).inputs[1], 3, block));
-  replace_by(graph, place, place.x, "SPACE_TO_DEPTH", block);
+  replace_by(graph, place, place.x, Op::SPACE_TO_DEPTH, block);
   return true;
 }
 
 bool at(Graph& graph, OpId id) {
-  if (graph.is(id, "DEPTH_TO_SPACE")) return reorder_before(graph, id);
-  if (!graph.is(id, "TRANSPOSE")) return false;
+  if (graph.is(id, Op::DEPTH_TO_SPACE)) return reorder_before(graph, id);
+  if (!graph.is(id, Op::TRANSPOSE)) return false;
   const auto place = find_place(graph, id);
   return place && (to_space(graph, *place) || to_depth(graph, *place));
 }
 
 }  // namespace
 
-extern const Pass pixel_shuffle_float_pass;
 constinit const Pass pixel_shuffle_float_pass = {
     .name = "pixel-shuffle",
     .summary =

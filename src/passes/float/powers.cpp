@@ -15,48 +15,48 @@ bool simplify_square(Graph& graph, OpId id) {
   const TensorId x = square_root_of(graph, y);
   if (x == kNone) return false;
   // (a - b)^2; the difference may be read by others too.
-  const OpId difference = made_by(graph, x, "SUB");
+  const OpId difference = made_by(graph, x, Op::SUB);
   if (difference != kNone && has_no_activation(graph, difference)) {
     const std::vector<TensorId> operands = graph.op(difference).inputs;
-    graph.become(id, "SQUARED_DIFFERENCE", "SquaredDifferenceOptions", {}, operands);
+    graph.become(id, Op::SQUARED_DIFFERENCE, "SquaredDifferenceOptions", {}, operands);
     return true;
   }
-  if (graph.is(id, "MUL")) return false;
-  graph.become(id, "MUL", "MulOptions", activation_attributes("NONE"), {x, x});
+  if (graph.is(id, Op::MUL)) return false;
+  graph.become(id, Op::MUL, "MulOptions", activation_attributes("NONE"), {x, x});
   return true;
 }
 
 bool simplify_power(Graph& graph, OpId id) {
-  if (!graph.is(id, "POW")) return false;
+  if (!graph.is(id, Op::POW)) return false;
   const auto parts = with_number(graph, id);
   if (!parts || parts->number_first) return false;
   if (parts->number == 0.5f || parts->number == -0.5f) {
-    graph.become(id, parts->number > 0 ? "SQRT" : "RSQRT", "", {}, {parts->x});
+    graph.become(id, parts->number > 0 ? Op::SQRT : Op::RSQRT, "", {}, {parts->x});
     return true;
   }
   if (parts->number != -1.0f) return false;
   const TensorId one = graph.add_floats({1.0f}, {}, "reef/one");
-  graph.become(id, "DIV", "DivOptions", activation_attributes("NONE"), {one, parts->x});
+  graph.become(id, Op::DIV, "DivOptions", activation_attributes("NONE"), {one, parts->x});
   return true;
 }
 
 // a / sqrt(b) = a * rsqrt(b), and 1 / sqrt(b) = rsqrt(b).
 bool simplify_division(Graph& graph, OpId id) {
-  if (!graph.is(id, "DIV")) return false;
+  if (!graph.is(id, Op::DIV)) return false;
   const TensorId numerator = graph.op(id).inputs[0], root = graph.op(id).inputs[1];
-  const OpId sqrt = made_by(graph, root, "SQRT");
+  const OpId sqrt = made_by(graph, root, Op::SQRT);
   if (sqrt == kNone) return false;
   const TensorId x = graph.op(sqrt).inputs[0];
   if (graph.uniform(numerator) == 1.0f && has_no_activation(graph, id) &&
       graph.shape(x) == graph.shape(graph.op(id).outputs[0])) {
-    graph.become(id, "RSQRT", "", {}, {x});
+    graph.become(id, Op::RSQRT, "", {}, {x});
     return true;
   }
   const TensorId inverse = graph.add_like(root, graph.shape(root));
-  graph.add_op(id, "RSQRT", "", {}, {x}, {inverse});
+  graph.add_op(id, Op::RSQRT, "", {}, {x}, {inverse});
   ir::Attributes attributes =
       activation_attributes(graph.op(id).attributes.get_enum("fused_activation_function", "NONE"));
-  graph.become(id, "MUL", "MulOptions", std::move(attributes), {numerator, inverse});
+  graph.become(id, Op::MUL, "MulOptions", std::move(attributes), {numerator, inverse});
   return true;
 }
 
@@ -64,7 +64,7 @@ bool simplify_division(Graph& graph, OpId id) {
 // which linear attention divides), is a * (1 / b): few divisions instead of many, of numbers that the quantizer gives a
 // range of their own, and a function of one variable, which the Edge TPU has a table for.
 bool divide_by_few(Graph& graph, OpId id) {
-  if (!graph.is(id, "DIV")) return false;
+  if (!graph.is(id, Op::DIV)) return false;
   const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
   if (graph.is_constant(x) || graph.is_constant(divisor) || !is_float(graph, divisor)) return false;
   constexpr std::int64_t kMany = 4;
@@ -73,15 +73,15 @@ bool divide_by_few(Graph& graph, OpId id) {
   }
   const TensorId one = graph.add_floats({1.0f}, {}, "reef/one");
   const TensorId inverse = graph.add_like(divisor, graph.shape(divisor));
-  graph.add_op(id, "DIV", "DivOptions", activation_attributes("NONE"), {one, divisor}, {inverse});
+  graph.add_op(id, Op::DIV, "DivOptions", activation_attributes("NONE"), {one, divisor}, {inverse});
   ir::Attributes attributes =
       activation_attributes(graph.op(id).attributes.get_enum("fused_activation_function", "NONE"));
-  graph.become(id, "MUL", "MulOptions", std::move(attributes), {x, inverse});
+  graph.become(id, Op::MUL, "MulOptions", std::move(attributes), {x, inverse});
   return true;
 }
 
 bool divide_by_constant(Graph& graph, OpId id) {
-  if (!graph.is(id, "DIV")) return false;
+  if (!graph.is(id, Op::DIV)) return false;
   const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1];
   auto values = graph.floats(divisor);
   if (!values || graph.is_constant(x)) return false;
@@ -93,7 +93,8 @@ bool divide_by_constant(Graph& graph, OpId id) {
       activation_attributes(graph.op(id).attributes.get_enum("fused_activation_function", "NONE"));
   const ir::Shape shape = graph.shape(divisor);
   const std::string name = graph.tensor(divisor).name;
-  graph.become(id, "MUL", "MulOptions", std::move(attributes), {x, graph.add_floats(std::move(*values), shape, name)});
+  graph.become(id, Op::MUL, "MulOptions", std::move(attributes),
+               {x, graph.add_floats(std::move(*values), shape, name)});
   return true;
 }
 
@@ -105,7 +106,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass powers_float_pass;
 constinit const Pass powers_float_pass = {
     .name = "powers",
     .summary =

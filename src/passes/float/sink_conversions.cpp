@@ -12,16 +12,16 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::string_view kMovable[] = {"ADD",  "SUB",        "MUL",          "DIV",      "MAXIMUM", "MINIMUM",
-                                         "RELU", "RELU6",      "RELU_N1_TO_1", "LOGISTIC", "TANH",    "HARD_SWISH",
-                                         "GELU", "LEAKY_RELU", "RELU_0_TO_1",  "PRELU",    "ELU"};
+constexpr Op kMovable[] = {Op::ADD,  Op::SUB,        Op::MUL,          Op::DIV,      Op::MAXIMUM, Op::MINIMUM,
+                           Op::RELU, Op::RELU6,      Op::RELU_N1_TO_1, Op::LOGISTIC, Op::TANH,    Op::HARD_SWISH,
+                           Op::GELU, Op::LEAKY_RELU, Op::RELU_0_TO_1,  Op::PRELU,    Op::ELU};
 
 // Any RESHAPE in front of a function of one operand.
 bool sink_reshape(Graph& graph, OpId reshape) {
   const TensorId x = graph.op(reshape).inputs[0], between = graph.op(reshape).outputs[0];
   const OpId op = graph.only_user(between);
   if (op == kNone || !graph.is_sound(op) || graph.op(op).inputs.size() != 1) return false;
-  if (std::find(std::begin(kMovable), std::end(kMovable), graph.type(op)) == std::end(kMovable)) return false;
+  if (!is_one_of(graph.type(op), kMovable)) return false;
   const TensorId y = graph.op(op).outputs[0];
   if (graph.shape(x).elements() != graph.shape(y).elements() || graph.tensor(y).quantization.is_per_axis() ||
       graph.tensor(x).quantization.is_per_axis()) {
@@ -37,11 +37,11 @@ bool sink_reshape(Graph& graph, OpId reshape) {
 
 bool at(Graph& graph, OpId conversion) {
   const auto layout = conversion_of(graph, conversion);
-  if (!layout) return graph.is(conversion, "RESHAPE") && sink_reshape(graph, conversion);
+  if (!layout) return graph.is(conversion, Op::RESHAPE) && sink_reshape(graph, conversion);
   const TensorId x = graph.op(conversion).inputs[0], between = graph.op(conversion).outputs[0];
   const OpId op = graph.only_user(between);
   if (op == kNone || !graph.is_sound(op) || graph.op(op).outputs.size() != 1) return false;
-  if (std::find(std::begin(kMovable), std::end(kMovable), graph.type(op)) == std::end(kMovable)) return false;
+  if (!is_one_of(graph.type(op), kMovable)) return false;
   const std::vector<TensorId> inputs = graph.op(op).inputs;
   const TensorId y = graph.op(op).outputs[0];
   if (graph.shape(y) != graph.shape(between)) return false;
@@ -72,7 +72,6 @@ bool at(Graph& graph, OpId conversion) {
 
 }  // namespace
 
-extern const Pass sink_conversions_float_pass;
 constinit const Pass sink_conversions_float_pass = {
     .name = "sink-conversions",
     .summary =

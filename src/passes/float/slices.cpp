@@ -52,13 +52,12 @@ bool at(Graph& graph, OpId id) {
   for (const auto& [begin, op] : pieces) graph.remove(op);
   ir::Attributes attributes;
   attributes.set("num_splits", std::int64_t{count});
-  graph.add_op(id, "SPLIT", "SplitOptions", std::move(attributes), {graph.add_ints({first->axis}, {}), x}, outputs);
+  graph.add_op(id, Op::SPLIT, "SplitOptions", std::move(attributes), {graph.add_ints({first->axis}, {}), x}, outputs);
   return true;
 }
 
 }  // namespace
 
-extern const Pass slices_float_pass;
 constinit const Pass slices_float_pass = {
     .name = "slices",
     .summary =

@@ -32,11 +32,11 @@ std::int64_t elements_before(const ir::Shape& shape, int axis) {
 
 // An operand of softmax(x) over `axis`, written as TRANSPOSE, SOFTMAX, TRANSPOSE back; kNone: `tensor` is none.
 TensorId softmax_operand(const Graph& graph, TensorId tensor, int axis) {
-  const OpId back = made_by(graph, tensor, "TRANSPOSE");
+  const OpId back = made_by(graph, tensor, Op::TRANSPOSE);
   if (back == kNone) return kNone;
-  const OpId softmax = made_by(graph, graph.op(back).inputs[0], "SOFTMAX");
+  const OpId softmax = made_by(graph, graph.op(back).inputs[0], Op::SOFTMAX);
   if (softmax == kNone || graph.op(softmax).attributes.get_float("beta", 1) != 1) return kNone;
-  const OpId there = made_by(graph, graph.op(softmax).inputs[0], "TRANSPOSE");
+  const OpId there = made_by(graph, graph.op(softmax).inputs[0], Op::TRANSPOSE);
   if (there == kNone) return kNone;
   const auto first = graph.ints(graph.op(there).inputs[1]), second = graph.ints(graph.op(back).inputs[1]);
   if (!first || !second || first->size() != second->size() || first->empty()) return kNone;
@@ -57,18 +57,19 @@ class Parts {
     const OpId op = steps < kMostSteps ? graph_.producer(x) : kNone;
     if (op == kNone || !graph_.is_sound(op)) return slice(x, axis, index, 1, rest);
     const std::string type = graph_.type(op);
-    if (type == "CONCATENATION" || type == "PACK") {
+    if (type == Op::CONCATENATION || type == Op::PACK) {
       const TensorId found = of_stack(op, axis, shape[axis], index, rest);
       if (found != kNone) return found;
     }
-    if (type == "ADD" || type == "SUB" || type == "MUL" || type == "DIV") return of_pair(op, axis, index, steps);
-    if (type == "RESHAPE") return of_reshape(op, axis, index, steps);
+    if (type == Op::ADD || type == Op::SUB || type == Op::MUL || type == Op::DIV)
+      return of_pair(op, axis, index, steps);
+    if (type == Op::RESHAPE) return of_reshape(op, axis, index, steps);
     if (const TensorId z = softmax_operand(graph_, x, axis); z != kNone && shape[axis] == 2) {
       const TensorId difference = graph_.add_like(x, rest);
       const TensorId own = part(z, axis, index, steps + 1), other = part(z, axis, 1 - index, steps + 1);
-      graph_.add_op(near_, "SUB", "SubOptions", activation_attributes("NONE"), {own, other}, {difference});
+      graph_.add_op(near_, Op::SUB, "SubOptions", activation_attributes("NONE"), {own, other}, {difference});
       const TensorId result = graph_.add_like(x, rest);
-      graph_.add_op(near_, "LOGISTIC", "", {}, {difference}, {result});
+      graph_.add_op(near_, Op::LOGISTIC, "", {}, {difference}, {result});
       return result;
     }
     return slice(x, axis, index, 1, rest);
@@ -81,7 +82,7 @@ class Parts {
     begins[static_cast<std::size_t>(axis)] = begin;
     sizes[axis] = size;
     const TensorId piece = graph_.add_like(x, sizes);
-    graph_.add_op(near_, "SLICE", "SliceOptions", {}, slice_operands(graph_, x, begins, sizes), {piece});
+    graph_.add_op(near_, Op::SLICE, "SliceOptions", {}, slice_operands(graph_, x, begins, sizes), {piece});
     return graph_.reshape(near_, piece, result);
   }
 
@@ -134,15 +135,15 @@ class Parts {
   OpId near_;
 };
 
-std::string_view joined_by(const std::string& reduction) {
-  if (reduction == "SUM") return "ADD";
-  if (reduction == "REDUCE_MAX") return "MAXIMUM";
-  if (reduction == "REDUCE_MIN") return "MINIMUM";
+OpName joined_by(const std::string& reduction) {
+  if (reduction == Op::SUM) return Op::ADD;
+  if (reduction == Op::REDUCE_MAX) return Op::MAXIMUM;
+  if (reduction == Op::REDUCE_MIN) return Op::MINIMUM;
   return {};
 }
 
 bool at(Graph& graph, OpId op) {
-  const std::string_view joint = joined_by(graph.type(op));
+  const OpName joint = joined_by(graph.type(op));
   if (joint.empty()) return false;
   const TensorId x = graph.op(op).inputs[0], y = graph.op(op).outputs[0];
   const auto axes = reduced_axes(graph, op);
@@ -151,7 +152,7 @@ bool at(Graph& graph, OpId op) {
   const int axis = (*axes)[0];
   if (shape[axis] < 2 || shape[axis] > kMostParts || shape.elements() == 0) return false;
   Parts parts(graph, op);
-  const bool is_sum = joint == "ADD";
+  const bool is_sum = joint == Op::ADD;
   const std::string options = is_sum ? "AddOptions" : "MaximumMinimumOptions";
   TensorId total = parts.part(x, axis, 0);
   for (std::int32_t i = 1; i < shape[axis]; ++i) {
@@ -162,14 +163,13 @@ bool at(Graph& graph, OpId op) {
   ir::Attributes attributes;
   const ir::Shape result = graph.shape(y);
   attributes.set("new_shape", std::vector<std::int64_t>(result.begin(), result.end()));
-  graph.become(op, "RESHAPE", "ReshapeOptions", std::move(attributes),
+  graph.become(op, Op::RESHAPE, "ReshapeOptions", std::move(attributes),
                {total, graph.add_ints({result.begin(), result.end()})});
   return true;
 }
 
 }  // namespace
 
-extern const Pass stacked_sums_float_pass;
 constinit const Pass stacked_sums_float_pass = {
     .name = "stacked-sums",
     .summary =

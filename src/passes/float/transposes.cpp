@@ -48,7 +48,6 @@ int whole(Graph& graph) {
 
 }  // namespace
 
-extern const Pass transposes_float_pass;
 constinit const Pass transposes_float_pass = {
     .name = "transposes",
     .summary = "TRANSPOSE and RESHAPE of axes of size 1 move to where they cancel or cost least.",

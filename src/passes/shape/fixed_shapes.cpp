@@ -87,7 +87,6 @@ bool whole_on_chip(ChipGraph& graph) {
 
 }  // namespace
 
-extern const Pass fixed_shapes_shape_pass;
 constinit const Pass fixed_shapes_shape_pass = {
     .name = "fixed-shapes",
     .summary = "Sizes left open (a batch of -1) are fixed at those in the file, where the other shapes follow.",

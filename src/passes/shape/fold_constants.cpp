@@ -44,7 +44,7 @@ bool is_worth_folding(const Graph& graph, const ir::Operator& op) {
     if (!bytes || graph.is_graph_output(output)) return false;
     after += *bytes;
   }
-  if (op.type == "DEQUANTIZE" && graph.tensor(op.inputs[0]).type != ir::DataType::kFloat16) return false;
+  if (op.type == Op::DEQUANTIZE && graph.tensor(op.inputs[0]).type != ir::DataType::kFloat16) return false;
   return after <= std::max(kSmall, kMostGrowth * before);
 }
 
@@ -54,7 +54,7 @@ bool fold_shape(Graph& graph, OpId id) {
   if (graph.is_graph_output(y) || graph.tensor(y).type != ir::DataType::kInt32) return false;
   const ir::Shape& shape = graph.shape(op.inputs[0]);
   const TensorId value =
-      op.type == "RANK" ? graph.add_ints({shape.rank()}, {}) : graph.add_ints({shape.begin(), shape.end()});
+      op.type == Op::RANK ? graph.add_ints({shape.rank()}, {}) : graph.add_ints({shape.begin(), shape.end()});
   if (graph.shape(value) != graph.shape(y)) return false;
   return graph.replace(y, value) != kNone;
 }
@@ -62,7 +62,7 @@ bool fold_shape(Graph& graph, OpId id) {
 // Constants that only move need no kernel, and a RESHAPE not even a copy.
 bool fold_conversion(Graph& graph, OpId id) {
   const TensorId x = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
-  if (graph.is(id, "RESHAPE") && !graph.tensor(x).quantization.is_per_axis()) {
+  if (graph.is(id, Op::RESHAPE) && !graph.tensor(x).quantization.is_per_axis()) {
     if (graph.shape(x).elements() != graph.shape(y).elements()) return false;
     const ir::Shape shape = graph.shape(y);
     return graph.replace(y, graph.reshaped_constant(x, shape)) != kNone;
@@ -74,12 +74,12 @@ bool fold_conversion(Graph& graph, OpId id) {
 
 bool at(Graph& graph, OpId id) {
   const std::string type = graph.type(id);
-  if (type == "SHAPE" || type == "RANK") return fold_shape(graph, id);
+  if (type == Op::SHAPE || type == Op::RANK) return fold_shape(graph, id);
   const ir::Operator op = graph.op(id);
   const bool all_constant = std::all_of(op.inputs.begin(), op.inputs.end(),
                                         [&](TensorId input) { return input < 0 || graph.is_constant(input); });
   if (!all_constant || !is_worth_folding(graph, op)) return false;
-  if ((type == "RESHAPE" || type == "TRANSPOSE") && fold_conversion(graph, id)) return true;
+  if ((type == Op::RESHAPE || type == Op::TRANSPOSE) && fold_conversion(graph, id)) return true;
   auto values = graph.evaluate()(ir::excerpt(graph.model(), {&op, 1}, op.outputs, graph.subgraph()), {});
   if (!values.ok()) return false;
   if (!have_declared_sizes(graph, op, *values)) return false;
@@ -98,17 +98,17 @@ bool is_computable(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const ops::OpDef* definition = ops::find_op(op);
   if (definition == nullptr || definition->has_state || !ops::check_arity(*definition, op).ok()) return false;
-  if (op.type == "WHILE" || op.type == "IF" || op.type == "CALL_ONCE" || !op.intermediates.empty()) return false;
+  if (op.type == Op::WHILE || op.type == Op::IF || op.type == Op::CALL_ONCE || !op.intermediates.empty()) return false;
   return std::all_of(op.outputs.begin(), op.outputs.end(), [](std::int32_t tensor) { return tensor >= 0; });
 }
 
 // SHAPE and RANK of a tensor whose shape is fixed: known without its values.
 std::optional<std::vector<std::uint8_t>> value_from_shape(const ChipGraph& edit, const ir::Operator& op) {
-  if ((op.type != "SHAPE" && op.type != "RANK") || op.inputs.size() != 1 || op.inputs[0] < 0) return {};
+  if ((op.type != Op::SHAPE && op.type != Op::RANK) || op.inputs.size() != 1 || op.inputs[0] < 0) return {};
   if (!edit.is_static(op.inputs[0])) return {};
   const ir::Shape& shape = edit.shape(op.inputs[0]);
   std::vector<std::int64_t> values(shape.begin(), shape.end());
-  if (op.type == "RANK") values = {shape.rank()};
+  if (op.type == Op::RANK) values = {shape.rank()};
   const ir::DataType type = edit.tensor(op.outputs[0]).type;
   if (type != ir::DataType::kInt32 && type != ir::DataType::kInt64) return {};
   const std::size_t size = type == ir::DataType::kInt32 ? 4 : 8;
@@ -163,7 +163,7 @@ bool at_on_chip(ChipGraph& edit, std::int32_t index) {
   if (op.outputs.empty() || !is_computable(edit, index) || !is_worth_folding_on_chip(edit, op)) return false;
   // Most operators have an operand that is computed from the model's inputs: seen at once.
   for (const std::int32_t input : op.inputs) {
-    const bool only_shape = op.type == "SHAPE" || op.type == "RANK";
+    const bool only_shape = op.type == Op::SHAPE || op.type == Op::RANK;
     if (input >= 0 && !only_shape && edit.varies(input)) return false;
   }
   auto values = compute(edit, index);
@@ -180,7 +180,6 @@ bool at_on_chip(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Pass fold_constants_shape_pass;
 constinit const Pass fold_constants_shape_pass = {
     .name = "fold-constants",
     .summary =

@@ -8,7 +8,7 @@ namespace reef::passes {
 namespace {
 
 bool is_reshape(const Graph& graph, OpId id) {
-  return (graph.is(id, "SQUEEZE") || graph.is(id, "EXPAND_DIMS")) && graph.is_sound(id) &&
+  return (graph.is(id, Op::SQUEEZE) || graph.is(id, Op::EXPAND_DIMS)) && graph.is_sound(id) &&
          graph.shape(graph.op(id).inputs[0]).elements() == graph.shape(graph.op(id).outputs[0]).elements();
 }
 
@@ -18,7 +18,7 @@ bool at(Graph& graph, OpId id) {
   const ir::Shape shape = graph.shape(graph.op(id).outputs[0]);
   ir::Attributes attributes;
   attributes.set("new_shape", std::vector<std::int64_t>(shape.begin(), shape.end()));
-  graph.become(id, "RESHAPE", "ReshapeOptions", std::move(attributes),
+  graph.become(id, Op::RESHAPE, "ReshapeOptions", std::move(attributes),
                {x, graph.add_ints({shape.begin(), shape.end()})});
   return true;
 }
@@ -40,7 +40,6 @@ bool at_on_chip(ChipGraph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass squeeze_shape_pass;
 constinit const Pass squeeze_shape_pass = {
     .name = "squeeze",
     .summary = "SQUEEZE and EXPAND_DIMS become RESHAPE; after quantization only where they do not map.",

@@ -68,14 +68,14 @@ class AffineFolder {
 
   std::optional<Affinity> at(const ir::Uses& index, std::size_t number) const {
     const ir::Operator& mul = graph_.operators[number];
-    if (mul.type != "MUL" || mul.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return {};
+    if (mul.type != Op::MUL || mul.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return {};
     Affinity result{number, 0, -1, {}, {}};
     result.factors = channel_constant(mul, result.x);
     if (result.factors.empty() || !index.has_one_use(mul.outputs[0])) return {};
     result.sum = static_cast<std::size_t>(index.consumers(mul.outputs[0])[0]);
     const ir::Operator& add = graph_.operators[result.sum];
     std::int32_t product = -1;
-    if (add.type != "ADD" || !tensor(result.x).shape_signature.empty()) return {};
+    if (add.type != Op::ADD || !tensor(result.x).shape_signature.empty()) return {};
     if (tensor(result.x).shape.elements() <= 0) return {};
     result.offsets = channel_constant(add, product);
     if (result.offsets.empty() || product != mul.outputs[0]) return {};
@@ -97,7 +97,7 @@ class AffineFolder {
         make.add_constant(name + "/factors", ir::Shape({1, 1, 1, channels}), ir::DataType::kFloat32, affinity.factors);
     const std::int32_t bias =
         make.add_constant(name + "/offsets", ir::Shape({channels}), ir::DataType::kFloat32, affinity.offsets);
-    ir::Operator& op = make.op("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", {in, weights, bias}, out);
+    ir::Operator& op = make.op(Op::DEPTHWISE_CONV_2D, "DepthwiseConv2DOptions", {in, weights, bias}, out);
     graph::Appender::set_pointwise(op);
     op.attributes.set("depth_multiplier", std::int64_t{1});
     op.attributes.set("fused_activation_function",

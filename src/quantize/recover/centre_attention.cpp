@@ -17,7 +17,6 @@
 // where a channel is not the same for all values of a mean, or where something else happens on the way.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -25,6 +24,7 @@
 
 #include "execute/cpu/evaluate.h"
 #include "ir/excerpt.h"
+#include "ops/registry.h"
 #include "quantize/graph_constants.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -32,15 +32,11 @@
 namespace reef::quantize {
 namespace {
 
-bool only_moves(const ir::Operator& op) {
-  static const std::set<std::string_view> kTypes = {"RESHAPE", "TRANSPOSE",     "SPLIT",   "SPLIT_V",    "UNPACK",
-                                                    "SLICE",   "STRIDED_SLICE", "SQUEEZE", "EXPAND_DIMS"};
-  return kTypes.contains(op.type);
-}
+bool only_moves(const ir::Operator& op) { return ops::has_trait(op, ops::Trait::kRearranges); }
 
 // Weights' rows are outputs; no activation; constants that no other operator reads.
 bool is_plain_dense(const ir::Model& model, const ir::Uses& index, const ir::Operator& op) {
-  if (op.type != "FULLY_CONNECTED" || op.inputs.size() < 3 || op.inputs[1] < 0 || op.inputs[2] < 0) return false;
+  if (op.type != Op::FULLY_CONNECTED || op.inputs.size() < 3 || op.inputs[1] < 0 || op.inputs[2] < 0) return false;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return false;
   return is_own_constant(model, index, op.inputs[1]) && is_own_constant(model, index, op.inputs[2]);
 }
@@ -94,9 +90,9 @@ class AttentionCentring {
   }
 
   bool is_weighted_mean(const ir::Operator& op) const {
-    if (op.type != "BATCH_MATMUL" || op.attributes.get_bool("adj_x")) return false;
+    if (op.type != Op::BATCH_MATMUL || op.attributes.get_bool("adj_x")) return false;
     const ir::Operator* softmax = producer(op.inputs[0]);
-    if (softmax == nullptr || softmax->type != "SOFTMAX" || !index_.has_one_use(op.inputs[1])) return false;
+    if (softmax == nullptr || softmax->type != Op::SOFTMAX || !index_.has_one_use(op.inputs[1])) return false;
     const ir::Shape &values = tensor(op.inputs[1]).shape, &result = tensor(op.outputs[0]).shape;
     const int rank = values.rank();
     return rank >= 2 && result.rank() == rank && values.product(0, rank - 2) == result.product(0, rank - 2);
@@ -106,7 +102,7 @@ class AttentionCentring {
   const ir::Operator* layer_before(std::int32_t t) const {
     const ir::Operator* op = producer(t);
     while (op != nullptr && only_moves(*op)) {
-      const bool keeps_first = op->type != "SPLIT";
+      const bool keeps_first = op->type != Op::SPLIT;
       op = producer(op->inputs[keeps_first ? 0 : 1]);
     }
     return op != nullptr && is_plain_dense(model_, index_, *op) ? op : nullptr;

@@ -38,7 +38,7 @@ double ratio_of_roundings(const std::vector<float>& weights, std::size_t row) {
 }
 
 bool is_uneven(const ir::Model& model, const ir::Operator& op) {
-  if (op.type != "FULLY_CONNECTED" || op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") return false;
+  if (op.type != Op::FULLY_CONNECTED || op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") return false;
   const auto tensor = [&](std::int32_t t) -> const ir::Tensor& {
     return model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
   };
@@ -70,7 +70,7 @@ void add_convolution(ir::Model& model, const ir::Operator& dense) {
                                 ? dense.inputs[2]
                                 : make.add_constant(name + "/no_bias", ir::Shape({outputs}), ir::DataType::kFloat32,
                                                     std::vector<float>(static_cast<std::size_t>(outputs)));
-  ir::Operator& op = make.op("CONV_2D", "Conv2DOptions", {in, filter, bias}, out);
+  ir::Operator& op = make.op(Op::CONV_2D, "Conv2DOptions", {in, filter, bias}, out);
   graph::Appender::set_pointwise(op);
   op.attributes.set("fused_activation_function",
                     ir::EnumName{std::string(dense.attributes.get_enum("fused_activation_function", "NONE"))});

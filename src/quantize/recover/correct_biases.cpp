@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/op.h"
 #include "quantize/graph_constants.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"
@@ -20,7 +21,7 @@ struct Element {
 };
 Element element(const ir::Operator& op, const ir::Shape& shape, std::size_t k, std::size_t input_channels) {
   const auto last = static_cast<std::size_t>(shape.last());
-  if (op.type == "DEPTHWISE_CONV_2D") return {k % last, (k % last) * input_channels / last};
+  if (op.type == Op::DEPTHWISE_CONV_2D) return {k % last, (k % last) * input_channels / last};
   const std::size_t per_output = static_cast<std::size_t>(shape.product(1, shape.rank()));
   return {k / per_output, k % per_output % input_channels};
 }

@@ -9,10 +9,10 @@
 // below 6 (and after the division, too) can be divided.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <fmt/format.h>
 
+#include "ir/op.h"
 #include "quantize/graph_constants.h"
 #include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
@@ -25,7 +25,7 @@ constexpr float kLargestFactor = 64;
 constexpr float kCap = 6, kClear = 0.98f;  // of ReLU6; a channel counts as never capped below kClear * kCap
 
 bool is_layer(const ir::Operator& op) {
-  return op.type == "CONV_2D" || op.type == "DEPTHWISE_CONV_2D" || op.type == "FULLY_CONNECTED";
+  return op.type == Op::CONV_2D || op.type == Op::DEPTHWISE_CONV_2D || op.type == Op::FULLY_CONNECTED;
 }
 
 struct Pair {
@@ -91,13 +91,13 @@ class Equalizer {
     double sum = 0, count = 0;
     for (std::size_t c = 0; c < channels; ++c) {
       if (!(range[c] > widest * 1e-4f) || !(weights[c] > 0)) continue;
-      factor[c] = b.type == "DEPTHWISE_CONV_2D" ? range[c] / widest : std::sqrt(range[c] / weights[c]);
+      factor[c] = b.type == Op::DEPTHWISE_CONV_2D ? range[c] / widest : std::sqrt(range[c] / weights[c]);
       sum += std::log(factor[c]);
       ++count;
     }
     if (count == 0) return false;
     // The factors' common part changes nothing; without it, those left at 1 keep their place among the others.
-    const auto usual = static_cast<float>(b.type == "DEPTHWISE_CONV_2D" ? 1 : std::exp(sum / count));
+    const auto usual = static_cast<float>(b.type == Op::DEPTHWISE_CONV_2D ? 1 : std::exp(sum / count));
     for (std::size_t c = 0; c < channels; ++c) {
       if (!(range[c] > widest * 1e-4f) || !(weights[c] > 0)) continue;
       factor[c] = std::clamp(factor[c] / usual, 1 / kLargestFactor, kLargestFactor);
@@ -120,7 +120,7 @@ class Equalizer {
     };
     const auto innermost = [&](std::size_t k, std::size_t) { return k % channels; };
     const auto outermost = [&](std::size_t k, std::size_t size) { return k / (size / channels); };
-    if (a.type == "DEPTHWISE_CONV_2D") {
+    if (a.type == Op::DEPTHWISE_CONV_2D) {
       change(a.inputs[1], innermost, true);
     } else {
       change(a.inputs[1], outermost, true);

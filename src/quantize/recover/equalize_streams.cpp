@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 
 #include "graph/appender.h"
+#include "ops/registry.h"
 #include "quantize/graph_constants.h"
 #include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
@@ -87,7 +88,7 @@ class StreamFinder {
     if (activation != "NONE" && activation != "RELU") return {};
     const std::int32_t width = width_of(op.outputs[0]);
     if (width < 2) return {};
-    if (op.type == "ADD" || op.type == "SUB") {
+    if (op.type == Op::ADD || op.type == Op::SUB) {
       std::vector<std::int32_t> result;
       for (const std::int32_t t : op.inputs) {
         if (width_of(t) != width) return {};
@@ -96,7 +97,7 @@ class StreamFinder {
       }
       return result;
     }
-    if (op.type == "MUL") {
+    if (op.type == Op::MUL) {
       if (width_of(op.inputs[0]) == width && is_one_per_row(op.inputs[1])) return {op.inputs[0]};
       if (width_of(op.inputs[1]) == width && is_one_per_row(op.inputs[0])) return {op.inputs[1]};
       return {};
@@ -108,24 +109,12 @@ class StreamFinder {
  private:
   // Of an operator with one operand, whose last dimension is as long as that of the result: whether it is the same one.
   bool keeps_channels(const ir::Operator& op) const {
-    static constexpr std::string_view kAlways[] = {"RELU",
-                                                   "LEAKY_RELU",
-                                                   "MAX_POOL_2D",
-                                                   "AVERAGE_POOL_2D",
-                                                   "PAD",
-                                                   "RESIZE_BILINEAR",
-                                                   "RESIZE_NEAREST_NEIGHBOR",
-                                                   "SLICE",
-                                                   "RESHAPE",
-                                                   "SQUEEZE",
-                                                   "EXPAND_DIMS",
-                                                   "MIRROR_PAD"};
-    if (std::find(std::begin(kAlways), std::end(kAlways), op.type) != std::end(kAlways)) return true;
-    if ((op.type != "MEAN" && op.type != "TRANSPOSE") || op.inputs.size() != 2 || op.inputs[1] < 0) return false;
+    if (ops::has_trait(op, ops::Trait::kScalesByChannel)) return true;
+    if ((op.type != Op::MEAN && op.type != Op::TRANSPOSE) || op.inputs.size() != 2 || op.inputs[1] < 0) return false;
     if (tensor(op.inputs[1]).type != ir::DataType::kInt32) return false;
     const std::vector<std::int32_t> axes = int_values<std::int32_t>(model_, tensor(op.inputs[1]));
     const std::int32_t last = tensor(op.inputs[0]).shape.rank() - 1;
-    if (op.type == "TRANSPOSE") return !axes.empty() && axes.back() == last;
+    if (op.type == Op::TRANSPOSE) return !axes.empty() && axes.back() == last;
     return !axes.empty() && std::find(axes.begin(), axes.end(), last) == axes.end() &&
            std::find(axes.begin(), axes.end(), -1) == axes.end();
   }
@@ -171,21 +160,21 @@ class StreamFinder {
     const bool is_moved = is_carried && rule != nullptr && rule->kind == RuleKind::kSameScale;
     if (!is_moved) stream.scaled.push_back(op.outputs[0]);
     if (is_carried) {
-      const bool is_sum = op.type == "ADD" || op.type == "SUB";
+      const bool is_sum = op.type == Op::ADD || op.type == Op::SUB;
       stream.sums += is_sum ? 1 : 0;
       for (const std::int32_t t : op.inputs) {
         if (is_sum && is_own_constant(t)) stream.written.push_back({t, true});
       }
       return true;
     }
-    if (op.type == "GATHER") {
+    if (op.type == Op::GATHER) {
       const std::int32_t table = op.inputs[0];
       const bool takes_rows = op.attributes.get_int("axis") == 0 && op.attributes.get_int("batch_dims") == 0;
       if (!takes_rows || !is_own_constant(table) || width_of(table) != width) return false;
       return tensor(table).shape.rank() >= 2 && (stream.written.push_back({table, true}), true);
     }
-    const bool is_depthwise = op.type == "DEPTHWISE_CONV_2D";
-    if (!is_depthwise && op.type != "CONV_2D" && op.type != "FULLY_CONNECTED") return false;
+    const bool is_depthwise = op.type == Op::DEPTHWISE_CONV_2D;
+    if (!is_depthwise && op.type != Op::CONV_2D && op.type != Op::FULLY_CONNECTED) return false;
     const std::string_view activation = op.attributes.get_enum("fused_activation_function", "NONE");
     if (activation != "NONE" && activation != "RELU") return false;
     const std::int32_t weights = op.inputs[1], bias = op.inputs.size() > 2 ? op.inputs[2] : -1;
@@ -199,12 +188,12 @@ class StreamFinder {
   bool add_reader(const ir::Operator& op, std::int32_t t, Stream& stream) const {
     const std::vector<std::int32_t> on = carried(op);
     if (std::find(on.begin(), on.end(), t) != on.end()) return true;
-    const bool is_layer = op.type == "CONV_2D" || op.type == "FULLY_CONNECTED" || op.type == "DEPTHWISE_CONV_2D";
+    const bool is_layer = op.type == Op::CONV_2D || op.type == Op::FULLY_CONNECTED || op.type == Op::DEPTHWISE_CONV_2D;
     if (!is_layer || op.inputs[0] != t || !is_own_constant(op.inputs[1])) return false;
     // The last dimension is the input's channels, but of a depthwise layer with a multiplier or a grouped one; and a
     // dense one may read several places with their channels one behind the other.
     const std::int32_t taken = width_of(op.inputs[1]), width = width_of(t);
-    if (op.type == "FULLY_CONNECTED" ? taken % width != 0 : taken != width) return false;
+    if (op.type == Op::FULLY_CONNECTED ? taken % width != 0 : taken != width) return false;
     stream.read.push_back({op.inputs[1], true});
     return true;
   }
@@ -282,7 +271,7 @@ class StreamScaler {
       const std::int32_t s =
           make.add_constant(scaled.name + "/factors", ir::Shape({static_cast<std::int32_t>(factors.size())}),
                             ir::DataType::kFloat32, factors);
-      make.op("MUL", "MulOptions", {reader.tensor, s}, copy->second);
+      make.op(Op::MUL, "MulOptions", {reader.tensor, s}, copy->second);
     }
     std::vector<std::int32_t>& inputs = graph_.operators[reader.op].inputs;
     std::replace(inputs.begin(), inputs.end(), reader.tensor, copy->second);

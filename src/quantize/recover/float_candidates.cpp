@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/op.h"
 #include "quantize/graph_constants.h"
 
 namespace reef::quantize {
@@ -13,9 +14,8 @@ constexpr int kMostFrontLayers = 8;  // layers with weights that a spectrum take
 
 // Operators that a normalization is written with. No trait of theirs says that: others compute element by element, too.
 bool is_arithmetic(const ir::Operator& op) {
-  static const std::set<std::string_view> kTypes = {
-      "MEAN", "SUB", "SQUARED_DIFFERENCE", "MUL", "ADD", "SUM", "SQRT", "RSQRT", "DIV", "POW", "SQUARE"};
-  return kTypes.contains(op.type);
+  return is_one_of(op.type, {Op::MEAN, Op::SUB, Op::SQUARED_DIFFERENCE, Op::MUL, Op::ADD, Op::SUM, Op::SQRT, Op::RSQRT,
+                             Op::DIV, Op::POW, Op::SQUARE});
 }
 
 // All operators that a tensor of operator `last` depends on, `last` among them.
@@ -47,7 +47,7 @@ std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vect
   const ir::Subgraph& graph = model.subgraphs[0];
   const ir::Uses index(model);
   std::set<std::int32_t> found;
-  const auto is_root = [&](const ir::Operator& op) { return op.type == "RSQRT" || op.type == "SQRT"; };
+  const auto is_root = [&](const ir::Operator& op) { return op.type == Op::RSQRT || op.type == Op::SQRT; };
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     if (!is_root(graph.operators[i])) continue;
     // Backwards to the mean that the variance is of; forwards to the product with what is normalized.
@@ -58,14 +58,14 @@ std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vect
       const ir::Operator& op = graph.operators[static_cast<std::size_t>(open.back())];
       found.insert(open.back());
       open.pop_back();
-      means += op.type == "MEAN" ? 1 : 0;
-      if (op.type == "MEAN" && means > 1) continue;
+      means += op.type == Op::MEAN ? 1 : 0;
+      if (op.type == Op::MEAN && means > 1) continue;
       for (const std::int32_t t : op.inputs) {
         if (t < 0 || index.producer(t) < 0) continue;
         const std::int32_t p = index.producer(t);
         const ir::Operator& before = graph.operators[static_cast<std::size_t>(p)];
         const bool is_residual =
-            before.type == "ADD" && std::none_of(before.inputs.begin(), before.inputs.end(), [&](auto x) {
+            before.type == Op::ADD && std::none_of(before.inputs.begin(), before.inputs.end(), [&](auto x) {
               return x >= 0 && is_float_constant(model, graph.tensors[static_cast<std::size_t>(x)]);
             });
         if (!is_arithmetic(before) || is_residual || !seen.insert(p).second) continue;
@@ -87,7 +87,7 @@ std::vector<std::int32_t> spectrum_front_end(const ir::Model& model, const std::
   std::set<std::int32_t> found;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const std::string& type = graph.operators[i].type;
-    if (type != "LOG" && type != "SQRT" && type != "POW") continue;
+    if (type != Op::LOG && type != Op::SQRT && type != Op::POW) continue;
     const std::set<std::int32_t> before = ancestors_of(graph, index, static_cast<std::int32_t>(i));
     const auto layers = std::count_if(before.begin(), before.end(), [&](std::int32_t op) {
       const OpRule* rule = rule_of(graph.operators[static_cast<std::size_t>(op)].type);

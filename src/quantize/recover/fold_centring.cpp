@@ -56,7 +56,7 @@ class Finder {
     const std::int32_t x = sub.inputs[0];
     for (const std::int32_t reader : index_.consumers(x)) {
       const ir::Operator& op = graph_.operators[static_cast<std::size_t>(reader)];
-      const bool is_difference = (op.type == "SUB" || op.type == "SQUARED_DIFFERENCE") && op.inputs[0] == x;
+      const bool is_difference = (op.type == Op::SUB || op.type == Op::SQUARED_DIFFERENCE) && op.inputs[0] == x;
       if (is_difference ? !is_mean_of(op.inputs[1], x) : !is_mean_of(op.outputs[0], x)) return std::nullopt;
     }
     Sources sources{number, {}, {}, {}};
@@ -70,7 +70,7 @@ class Finder {
     const std::int32_t c = sub.outputs[0];
     for (const std::int32_t reader : index_.consumers(c)) {
       const ir::Operator& mul = graph_.operators[static_cast<std::size_t>(reader)];
-      if (mul.type != "MUL" || is_activated(mul) || index_.is_output(c) || mul.inputs[0] == mul.inputs[1]) continue;
+      if (mul.type != Op::MUL || is_activated(mul) || index_.is_output(c) || mul.inputs[0] == mul.inputs[1]) continue;
       const std::int32_t factor = mul.inputs[mul.inputs[0] == c ? 1 : 0];
       const ir::Shape& factors = tensor(factor).shape;
       const bool is_one_per_row = factors.rank() == 0 || factors.last() == 1;
@@ -89,7 +89,7 @@ class Finder {
   }
 
   bool is_centring(const ir::Operator& sub) const {
-    return sub.type == "SUB" && !is_activated(sub) && is_mean_of(sub.inputs[1], sub.inputs[0]);
+    return sub.type == Op::SUB && !is_activated(sub) && is_mean_of(sub.inputs[1], sub.inputs[0]);
   }
   bool is_own_constant(std::int32_t t) const { return quantize::is_own_constant(model_, index_, t); }
 
@@ -103,17 +103,17 @@ class Finder {
     if (is_activated(op)) return false;
     sources.sums.push_back(t);
     const auto is_alone = [&](std::int32_t operand) { return operand >= 0 && index_.has_one_use(operand); };
-    if (op.type == "ADD") {
+    if (op.type == Op::ADD) {
       return op.inputs[0] != op.inputs[1] && is_alone(op.inputs[0]) && is_alone(op.inputs[1]) &&
              collect(op.inputs[0], width, sources) && collect(op.inputs[1], width, sources);
     }
-    if (op.type == "GATHER") {
+    if (op.type == Op::GATHER) {
       const std::int32_t table = op.inputs[0];
       const bool takes_rows = op.attributes.get_int("axis") == 0 && op.attributes.get_int("batch_dims") == 0;
       if (!takes_rows || !is_own_constant(table) || tensor(table).shape.rank() < 2) return false;
       return tensor(table).shape.last() == width && (sources.rows.push_back(table), true);
     }
-    if (op.type != "FULLY_CONNECTED" && op.type != "CONV_2D") return false;
+    if (op.type != Op::FULLY_CONNECTED && op.type != Op::CONV_2D) return false;
     const std::int32_t bias = op.inputs.size() > 2 ? op.inputs[2] : -1;
     if (!is_own_constant(op.inputs[1]) || (bias >= 0 && !is_own_constant(bias))) return false;
     sources.channels.push_back(op.inputs[1]);
@@ -126,7 +126,7 @@ class Finder {
     const std::int32_t producer = index_.producer(mean);
     if (producer < 0 || x < 0) return false;
     const ir::Operator& op = graph_.operators[static_cast<std::size_t>(producer)];
-    if (op.type != "MEAN" || op.inputs[0] != x) return false;
+    if (op.type != Op::MEAN || op.inputs[0] != x) return false;
     ir::Shape expected = tensor(x).shape;
     if (expected.rank() < 2) return false;
     expected[expected.rank() - 1] = 1;
@@ -139,7 +139,7 @@ class Finder {
     std::vector<std::size_t> layers;
     for (const std::int32_t reader : index_.consumers(t)) {
       const ir::Operator& op = graph_.operators[static_cast<std::size_t>(reader)];
-      if ((op.type != "FULLY_CONNECTED" && op.type != "CONV_2D") || op.inputs[0] != t) return std::nullopt;
+      if ((op.type != Op::FULLY_CONNECTED && op.type != Op::CONV_2D) || op.inputs[0] != t) return std::nullopt;
       const std::int32_t weights = op.inputs[1];
       if (!is_own_constant(weights) || tensor(weights).shape.rank() < 2) return std::nullopt;
       if (tensor(weights).shape.last() != tensor(t).shape.last()) return std::nullopt;
@@ -173,8 +173,8 @@ void centre(ir::Model& model, std::int32_t constant, bool along_last) {
 void use_without_mean(ir::Subgraph& graph, const ir::Operator& subtraction) {
   const std::int32_t x = subtraction.inputs[0], mean = subtraction.inputs[1], c = subtraction.outputs[0];
   for (ir::Operator& op : graph.operators) {
-    if (op.type == "SQUARED_DIFFERENCE" && op.inputs[0] == x && op.inputs[1] == mean) {
-      op.type = "MUL";
+    if (op.type == Op::SQUARED_DIFFERENCE && op.inputs[0] == x && op.inputs[1] == mean) {
+      op.type = name_of(Op::MUL);
       op.builtin_code = tflite::builtin_code(op.type);
       op.version = 1;
       op.options_type = "MulOptions";

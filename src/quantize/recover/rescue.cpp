@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/op.h"
 #include "quantize/recover/float_candidates.h"
 #include "quantize/session.h"
 #include "quantize/work.h"
@@ -119,7 +120,7 @@ Status return_to_integers(Session& session, std::vector<FloatCandidate> groups) 
 bool chooses(const ir::Model& model) {
   const auto& ops = model.subgraphs[0].operators;
   return std::any_of(ops.begin(), ops.end(), [](const ir::Operator& op) {
-    return op.type == "TOPK_V2" || op.type.starts_with("NON_MAX_SUPPRESSION");
+    return op.type == Op::TOPK_V2 || op.type.starts_with("NON_MAX_SUPPRESSION");
   });
 }
 

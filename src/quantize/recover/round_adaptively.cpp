@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/thread_pool.h"
+#include "ir/op.h"
 #include "quantize/graph_constants.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -35,7 +36,7 @@ struct Layer {
 bool is_candidate(const ir::Model& model, const State& state, std::size_t number) {
   const Decision& decision = state.plan.decisions[number];
   const ir::Operator& op = model.subgraphs[0].operators[number];
-  return decision.treatment == Treatment::kInteger && (op.type == "CONV_2D" || op.type == "FULLY_CONNECTED");
+  return decision.treatment == Treatment::kInteger && (op.type == Op::CONV_2D || op.type == Op::FULLY_CONNECTED);
 }
 
 // Input values under one output place of a convolution; zero where the window leaves the image.
@@ -79,7 +80,7 @@ void add_moments(Layer& layer) {
 void observe(Layer& layer, const ir::Operator& op, const ops::Tensor& input, const ir::Shape& weights,
              const ir::Shape& output) {
   const std::span<const float> values = input.values<float>();
-  const bool is_convolution = op.type == "CONV_2D";
+  const bool is_convolution = op.type == Op::CONV_2D;
   const std::size_t places =
       is_convolution ? static_cast<std::size_t>(output.product(0, 3)) : values.size() / layer.length;
   const std::size_t step = std::max<std::size_t>(places / kPatchesPerSample, 1) | 1;
@@ -105,7 +106,7 @@ Status round_layer(Session& session, State& state, std::size_t number) {
   layer.outputs = static_cast<std::size_t>(weights.shape[0]);
   layer.length = static_cast<std::size_t>(weights.shape.product(1, weights.shape.rank()));
   if (layer.length > kLongestDotProduct) return ok_status();
-  if (op.type == "CONV_2D" &&
+  if (op.type == Op::CONV_2D &&
       weights.shape.last() != graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape.last()) {
     return ok_status();  // grouped
   }

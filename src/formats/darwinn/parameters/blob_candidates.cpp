@@ -11,6 +11,7 @@
 #include "formats/darwinn/parameters/lstm_gates.h"
 #include "formats/darwinn/parameters/row_hash.h"
 #include "formats/darwinn/parameters/softmax_rows.h"
+#include "ir/op.h"
 
 namespace reef::darwinn {
 namespace {
@@ -54,7 +55,7 @@ Result<SelectionMatrix> channel_padding_of(const ir::Model& model, const ir::Ope
 
 Result<LayerParameters> layer_of(const ir::Model& model, const Candidate& candidate) {
   const ir::Operator& op = operator_of(model, candidate);
-  if (op.type == "PAD") {
+  if (op.type == Op::PAD) {
     REEF_ASSIGN_OR_RETURN(const SelectionMatrix selection, channel_padding_of(model, op));
     return selection_layer(selection);
   }
@@ -110,11 +111,11 @@ class Collector {
       }
       if (has_layer_parameters(operators[i])) {
         add_layer(operators[i]);
-      } else if (operators[i].type == "UNIDIRECTIONAL_SEQUENCE_LSTM") {
+      } else if (operators[i].type == Op::UNIDIRECTIONAL_SEQUENCE_LSTM) {
         add_lstm(operators[i]);
-      } else if (operators[i].type == "SOFTMAX") {
+      } else if (operators[i].type == Op::SOFTMAX) {
         add_softmax(operators[i]);
-      } else if (operators[i].type == "PAD") {
+      } else if (operators[i].type == Op::PAD) {
         add_padding(operators[i]);
       } else {
         add_constants(operators[i]);
@@ -214,8 +215,8 @@ class Collector {
   void add_constants(const ir::Operator& op) {
     if (channel_words_of(model_, model_.subgraphs[0], op).ok()) add(Candidate(ChunkKind::kChannelLines));
     // Only operators whose constant operand is data, not a list of dimensions, paddings or a table.
-    for (const std::string_view type : {"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "CONCATENATION"}) {
-      if (op.type == type) add(Candidate(ChunkKind::kConstant));
+    if (is_one_of(op.type, {Op::ADD, Op::SUB, Op::MUL, Op::MAXIMUM, Op::MINIMUM, Op::CONCATENATION})) {
+      add(Candidate(ChunkKind::kConstant));
     }
   }
 

@@ -8,6 +8,7 @@
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "formats/darwinn/parameters/little_endian.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "numeric/chip_requantize.h"
 
 namespace reef::darwinn {
@@ -30,7 +31,7 @@ bool has_one_positive_scale(const ir::Tensor& tensor) {
 
 Result<ConstantOperands> constant_operands_of(const ir::Model& model, const ir::Subgraph& graph,
                                               const ir::Operator& op) {
-  const bool known = op.type == "MUL" || op.type == "PRELU" || op.type == "ADD" || op.type == "SUB";
+  const bool known = op.type == Op::MUL || op.type == Op::PRELU || op.type == Op::ADD || op.type == Op::SUB;
   if (!known || op.is_custom()) return unsupported("{} has no constants per channel", op.type);
   REEF_REQUIRE(op.inputs.size() >= 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0 && !op.outputs.empty(),
                "{} lacks operands", op.type);
@@ -39,7 +40,7 @@ Result<ConstantOperands> constant_operands_of(const ir::Model& model, const ir::
   found.constant = &graph.tensors[static_cast<std::size_t>(op.inputs[1])];
   found.output = &graph.tensors[static_cast<std::size_t>(op.outputs[0])];
   found.values = ir::constant_data(model, *found.constant);
-  if (found.values.empty() && (op.type == "MUL" || op.type == "ADD")) {
+  if (found.values.empty() && (op.type == Op::MUL || op.type == Op::ADD)) {
     std::swap(found.variable, found.constant);
     found.values = ir::constant_data(model, *found.constant);
   }
@@ -97,7 +98,7 @@ Result<std::vector<std::uint32_t>> channel_words_of(const ir::Model& model, cons
                ir::describe_name(operands.constant->name), zero_point);
   const float input_scale = operands.variable->quantization.scale[0];
   const float output_scale = operands.output->quantization.scale[0];
-  const bool is_product = op.type == "MUL" || op.type == "PRELU";
+  const bool is_product = op.type == Op::MUL || op.type == Op::PRELU;
   std::vector<std::uint32_t> words;
   for (const std::uint8_t byte : operands.values.span()) {
     const std::int32_t stored = operands.constant->type == ir::DataType::kInt8 ? static_cast<std::int8_t>(byte) : byte;
@@ -110,7 +111,7 @@ Result<std::vector<std::uint32_t>> channel_words_of(const ir::Model& model, cons
     const std::optional<std::int32_t> bias = numeric::chip_constant_bias(value, q.scale[0], input_scale);
     REEF_REQUIRE(bias && *bias != INT32_MIN, "the constant '{}' does not fit 32 bits in units of the input's scale",
                  ir::describe_name(operands.constant->name));
-    words.push_back(static_cast<std::uint32_t>(op.type == "SUB" ? -*bias : *bias));
+    words.push_back(static_cast<std::uint32_t>(op.type == Op::SUB ? -*bias : *bias));
   }
   return words;
 }

@@ -6,13 +6,14 @@
 #include <cstring>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 
 namespace reef::darwinn {
 namespace {
 
-constexpr std::string_view kConv2d = "CONV_2D";
-constexpr std::string_view kDepthwiseConv2d = "DEPTHWISE_CONV_2D";
-constexpr std::string_view kFullyConnected = "FULLY_CONNECTED";
+constexpr Op kConv2d = Op::CONV_2D;
+constexpr Op kDepthwiseConv2d = Op::DEPTHWISE_CONV_2D;
+constexpr Op kFullyConnected = Op::FULLY_CONNECTED;
 constexpr std::uint8_t kSignBit = 0x80;
 
 // An operator's tensors, found and checked for what every layer needs.

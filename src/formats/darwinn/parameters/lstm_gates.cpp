@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ir/describe.h"
+#include "ir/op.h"
 
 namespace reef::darwinn {
 namespace {
@@ -72,7 +73,7 @@ Status add_biases(const ir::Model& model, const ir::Tensor* tensor, LayerParamet
 
 Result<std::vector<LstmLayer>> lstm_gate_layers(const ir::Model& model, const ir::Subgraph& graph,
                                                 const ir::Operator& op) {
-  if (op.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || op.is_custom()) return unsupported("{} is not an LSTM", op.type);
+  if (op.type != Op::UNIDIRECTIONAL_SEQUENCE_LSTM || op.is_custom()) return unsupported("{} is not an LSTM", op.type);
   REEF_RETURN_IF_ERROR(refuse_other_forms(graph, op));
   const ir::Tensor* input = operand(graph, op, kInput);
   REEF_REQUIRE(input, "the LSTM lacks its input");

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "formats/darwinn/parameters/little_endian.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 
 namespace reef::darwinn {
 namespace {
@@ -60,7 +60,7 @@ Result<SoftmaxRows> unpack_softmax_rows(std::span<const std::uint8_t> chunk) {
 }
 
 Result<SoftmaxRows> softmax_rows_of(const ir::Subgraph& graph, const ir::Operator& op) {
-  if (op.type != "SOFTMAX" || op.is_custom()) return unsupported("{} is not SOFTMAX", op.type);
+  if (op.type != Op::SOFTMAX || op.is_custom()) return unsupported("{} is not SOFTMAX", op.type);
   REEF_REQUIRE(!op.inputs.empty() && op.inputs[0] >= 0, "SOFTMAX lacks its input");
   const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
   if (!ir::is_integer_8(input.type) || input.quantization.scale.size() != 1 || input.shape.rank() == 0) {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models number tensors and operators with signed integers, since -1 means none; containers count from 0 without sign.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+namespace reef {
+
+// `position`, which is not negative, as an index of a container: `tensors[at(op.inputs[0])]`.
+constexpr std::size_t at(std::integral auto position) { return static_cast<std::size_t>(position); }
+
+}  // namespace reef
