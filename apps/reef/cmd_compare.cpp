@@ -109,6 +109,7 @@ report::Summary summary_of(const CompareArguments& arguments, const evaluate::Co
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
   arguments.output = output_file(arguments.output, arguments.quantized, "_report.html");
+  REEF_RETURN_IF_ERROR(compiler::check_ending(arguments.output, compiler::Content::kPage));
   REEF_RETURN_IF_ERROR(compiler::check_files(
       {{arguments.output}, {arguments.float_model, arguments.quantized}, {arguments.data.dataset}, {}}));
   const Budget budget = budget_of(arguments.limits);

@@ -249,6 +249,8 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   for (const std::string& name : request.front_end.log.graphs) {
     if (!request.output.empty()) written.push_back(graph_path(request.output, name));
   }
+  REEF_RETURN_IF_ERROR(check_ending(request.output, Content::kModel));
+  REEF_RETURN_IF_ERROR(check_ending(request.report, Content::kPage));
   REEF_RETURN_IF_ERROR(check_files({written, {request.model}, {request.data}, {}}));
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
   REEF_ASSIGN_OR_RETURN(QuantizeOutcome outcome, quantize_loaded(request, std::move(loaded)));
