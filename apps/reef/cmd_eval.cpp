@@ -286,11 +286,11 @@ Status eval(EvalArguments arguments) {
   if (!loaded.ok()) return loaded.status();
   const auto model = std::make_shared<const ir::Model>(std::move(loaded->model));
   REEF_ASSIGN_OR_RETURN(const auto dataset, open_data(arguments.data, data::Use::kEvaluation, *model, arguments.json));
-  REEF_REQUIRE(
-      dataset->has_truth(),
-      "'{}' does not say what is right: name an array or file with --truth, or put pictures into a sub-folder for "
-      "each class",
-      arguments.data.dataset.path);
+  REEF_REQUIRE(dataset->has_truth(), "'{}' does not say what is right: {}", arguments.data.dataset.path,
+               arguments.metric == "map50"
+                   ? "put boxes into a .txt file beside each picture, or into a folder 'labels' beside 'images', with "
+                     "lines 'class cx cy w h' in fractions of the picture"
+                   : "name an array or file with --truth, or put pictures into a sub-folder for each class");
   arguments.options.input = data::input_spec(*model, 0);
   arguments.options.preprocess = dataset->preprocess().preprocess;
   if (arguments.describes) return describe_samples(arguments, *dataset);
