@@ -248,7 +248,9 @@ void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
                 fmt::format("{} (measured{})", report::rate_text(1000 * outcome.bench.median_ms),
                             is_first ? ", the first inference: parameters were loaded; --bench 20 times others" : ""));
   }
-  summary.add("picture", options.findings.draw);
+  const int times = outcome.findings ? outcome.findings->enlargement() : 1;
+  const bool is_enlarged = !options.findings.draw.empty() && times > 1;
+  summary.add("picture", options.findings.draw + (is_enlarged ? fmt::format(" ({} times as large)", times) : ""));
   summary.add("trace", options.time.trace.empty() ? "" : options.time.trace + " (open it in ui.perfetto.dev)");
   print_exact("{}", report::closing_lines(summary, has_colour()));
 }

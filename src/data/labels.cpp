@@ -31,6 +31,15 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   REEF_REQUIRE(text.find('\0') == std::string_view::npos, "'{}' is no text file: it should have one name in each line",
                path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  REEF_REQUIRE(
+      first == std::string_view::npos || (text[first] != '{' && !(text[first] == '[' && path.ends_with(".json"))),
+      "'{}' is JSON, which Reef does not read here: names of classes stand one in each line of a text, and boxes "
+      "('class cx cy w h', a line each) in a .txt file beside each picture",
+      path);
+  REEF_REQUIRE(!path.ends_with(".yaml") && !path.ends_with(".yml"),
+               "'{}' is YAML, which Reef does not read: write the names of classes into a text, one in each line",
+               path);
   return split_lines(text);
 }
 
