@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/shell_word.h"
 #include "commands.h"
+#include "compiler/float_subject.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
 #include "console.h"
@@ -106,14 +107,6 @@ report::Summary summary_of(const CompareArguments& arguments, const evaluate::Co
   return summary;
 }
 
-bool computes_in_bytes(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return op.type != "QUANTIZE" && !op.outputs.empty() && op.outputs[0] >= 0 &&
-           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
-  });
-}
-
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
   arguments.output = output_file(arguments.output, arguments.quantized, "_report.html");
@@ -126,7 +119,7 @@ Status run_compare(CompareArguments arguments) {
   front_end.budget = budget;
   REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model, front_end));
   REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized, {.budget = budget}));
-  REEF_REQUIRE(!computes_in_bytes(*float_model) || computes_in_bytes(*quantized),
+  REEF_REQUIRE(!compiler::computes_in_bytes(*float_model) || compiler::computes_in_bytes(*quantized),
                "{} is quantized and {} is not: the float model comes first, `reef compare {} {} ...`",
                arguments.float_model, arguments.quantized, shell_word(arguments.quantized),
                shell_word(arguments.float_model));

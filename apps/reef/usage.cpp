@@ -317,14 +317,16 @@ std::string usage_error(const CommandHelp& program, const ParseOutcome& outcome)
   const std::string &kind = outcome.error, &what = outcome.what;
   std::string sentence;
   const bool runs_programs = path.ends_with(" exec") || path.ends_with(" virtual-usb");
-  if (!unknown.empty() && runs_programs) {
+  if (!surplus.empty() && !command.commands.empty()) {
+    sentence = missing_command(command, surplus[0]);
+  } else if (!unknown.empty() && runs_programs) {
     sentence =
         fmt::format("there is no option {}; if the program takes it, put -- before the program: {} -- PROGRAM ...",
                     quoted_list(unknown), path);
   } else if (!unknown.empty()) {
     sentence = unknown_options(program, command, unknown);
   } else if (kind == "RequiredError" && what.starts_with("A subcommand")) {
-    sentence = missing_command(command, surplus.empty() ? "" : surplus[0]);
+    sentence = missing_command(command, "");
   } else if (kind == "RequiredError") {
     sentence = missing_argument(command, what);
   } else if (kind == "ArgumentMismatch") {
