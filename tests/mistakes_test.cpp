@@ -157,6 +157,100 @@ const std::vector<Mistake>& mistakes() {
        "compile ONNX --input-shape 4,3,32,32 --data IMAGES -o FOLDER/o.tflite",
        1,
        {"4 pictures at a time"}},
+      {"a TFLite model under an ONNX name",
+       "convert ONNX -o FOLDER/o.onnx",
+       1,
+       {"what is written there is a TFLite model", "o.tflite"}},
+      {"an int8 model under an ONNX name",
+       "quantize ONNX --data IMAGES -o FOLDER/o.onnx",
+       1,
+       {"what is written there is a TFLite model", "o.tflite"}},
+      {"a pruned model under an ONNX name",
+       "prune ONNX --data IMAGES --params 0.5 -o FOLDER/o.Onnx",
+       1,
+       {"what is written there is a TFLite model", "o.tflite"}},
+      {"a learned model under a checkpoint's name",
+       "learn imprint FLOAT --data IMAGES -o FOLDER/o.pt",
+       1,
+       {"a PyTorch file", "o.tflite"}},
+      {"a compiled model under an ONNX name",
+       "compile INT8 -o FOLDER/o.onnx",
+       1,
+       {"what is written there is a TFLite model", "o.tflite"}},
+      {"a report under a model's name",
+       "compare FLOAT INT8 --data IMAGES -o FOLDER/report.tflite",
+       1,
+       {"what is written there is a page", "report.html"}},
+      {"a compiled model quantized",
+       "quantize COMPILED --data IMAGES -o FOLDER/o.tflite",
+       1,
+       {"compiled", "give the float model"}},
+      {"a compiled model compiled", "compile COMPILED -o FOLDER", 1, {"compiled already"}},
+      {"a compiled model checked", "check COMPILED", 1, {"compiled already", "`reef run "}},
+      {"a comparison the wrong way round",
+       "compare INT8 FLOAT --data IMAGES",
+       1,
+       {"the float model comes first", "reef compare FLOAT INT8"}},
+      {"a verification the wrong way round",
+       "verify COMPILED INT8",
+       1,
+       {"the source comes first", "reef verify INT8 COMPILED"}},
+      {"a detector measured as a classifier",
+       "eval DETECTOR --data IMAGES --labels LABELS --metric top1",
+       1,
+       {"finds things in pictures", "--metric map50"}},
+      {"boxes that nobody gave",
+       "eval DETECTOR --data FOLDER/pictures --metric map50",
+       1,
+       {"'class cx cy w h'", "labels"}},
+      {"no metric", "eval INT8 --data IMAGES", 2, {"'--metric' is missing", "one of top1, top5, map50"}},
+      {"a hyphen in a metric", "eval INT8 --data IMAGES --metric top-1", 2, {"did you mean top1?"}},
+      {"half the name of a link", "check INT8 --link rpi5", 2, {"did you mean usb3-rpi5?"}},
+      {"a stick that is not plugged in", "run INT8 --device usb", 1, {"no Edge TPU 'usb'", "--device virtual"}},
+      {"two pictures", "run INT8 --image PICTURE PICTURE", 2, {"one picture at a time"}},
+      {"the same option twice", "run INT8 --image PICTURE --image PICTURE", 2, {"can be given only once"}},
+      {"labels as JSON", "run INT8 --image PICTURE --labels FOLDER/labels.json", 1, {"is JSON", "one in each line"}},
+      {"labels as YAML", "run INT8 --image PICTURE --labels FOLDER/data.yaml", 1, {"is YAML", "one in each line"}},
+      {"annotations of COCO",
+       "eval DETECTOR --data FOLDER/pictures --truth FOLDER/labels.json --metric map50",
+       1,
+       {"is JSON", "'class cx cy w h'"}},
+      {"a data set's description as the data",
+       "compile FLOAT --data FOLDER/data.yaml",
+       1,
+       {"data set of Ultralytics", "give the folder"}},
+      {"a variable that is not set", "run INT8 --image ''", 2, {"--image is empty", "not set"}},
+      {"a variable that is not set, with an equals sign", "compile FLOAT --data=", 2, {"--data"}},
+      {"an address as the model", "check https://a.b/c.tflite", 1, {"is an address", "download it"}},
+      {"a home folder in quotes", "check '~/model.tflite'", 1, {"leaves ~", "$HOME"}},
+      {"a path of Windows", "check 'C:\\models\\a.tflite'", 1, {"path of Windows"}},
+      {"a part of learn misspelt", "learn softmx FLOAT", 2, {"no command 'softmx'", "did you mean softmax?"}},
+      {"a part of train misspelt", "train classifer --data IMAGES", 2, {"did you mean classifier?"}},
+      {"a program without the two hyphens", "exec python3 -c pass", 2, {"put -- before the program"}},
+      {"sizes with an x", "check ONNX --input-shape input:1x3x32x32", 1, {"with commas"}},
+      {"one size for all", "check ONNX --input-shape 32", 1, {"has 4 dimensions", "all are wanted"}},
+      {"a share in percent", "prune FLOAT --data IMAGES --params 50", 2, {"50 % is 0.5"}},
+      {"a share with the sign", "prune FLOAT --data IMAGES --params 50%", 2, {"50 % is 0.5"}},
+      {"a loss of one", "prune FLOAT --data IMAGES --drop 1", 1, {"is that 1%?"}},
+      {"a score in percent", "run DETECTOR --image PICTURE --min-score 25", 2, {"25 % is 0.25"}},
+      {"threads below none", "run INT8 --threads -1", 2, {"allowed: 1 to 256"}},
+      {"an option's value left out", "compile FLOAT --data", 2, {"--data needs a value"}},
+      {"calibration data by another name",
+       "quantize FLOAT --calib IMAGES -o FOLDER/o.tflite",
+       2,
+       {"did you mean --data?"}},
+      {"an integer type by another name", "compile FLOAT --int8 -o FOLDER", 2, {"did you mean --data?"}},
+      {"the size by Ultralytics' name", "compile ONNX --imgsz 320", 2, {"did you mean --input-shape?"}},
+      {"more segments than operators", "compile INT8 --num_segments 99 -o FOLDER", 1, {"only 24 operators"}},
+      {"a plain model audited", "audit INT8", 1, {"compile it first: reef compile"}},
+      {"a plain model disassembled", "disasm INT8", 1, {"no Edge TPU op"}},
+      {"two models that do not follow each other",
+       "learn join INT8 FLOAT -o FOLDER/o.tflite",
+       1,
+       {"do not belong together"}},
+      {"an OpenVINO model", "check FOLDER/model.xml", 1, {"OpenVINO model", "made from"}},
+      {"a program as the model", "check FOLDER/train.py", 1, {"named as a program", "export"}},
+      {"weights alone", "convert FOLDER/weights.safetensors", 1, {"safetensors", "no network"}},
   };
   return list;
 }
@@ -187,6 +281,11 @@ class Mistakes : public CommandLine {
          {"model.hef", "model.engine", "model.rknn", "model.blob", "model.mlmodel", "yolov4-tiny.weights"}) {
       write(name, "\x02\x01 bytes of a format that only its own tools read");
     }
+    write("labels.json", "{\"images\": [], \"annotations\": []}");
+    write("data.yaml", "path: .\ntrain: images\nnames: [crab, fish]\n");
+    write("model.xml", "<?xml version=\"1.0\"?><net name=\"m\" version=\"11\"></net>");
+    write("train.py", "import torch\n");
+    write("weights.safetensors", std::string_view("\x14\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\"}}", 29));
     write("few.txt", "coral\r\ncrab\r\nfish\r\n");
     write("seven.txt", "1\n2\n3\n4\n5\n6\n7\n");
     fs::copy_file(kModels + "images/crab_1.jpg", folder_ / "pictures" / "photo.jpg");
@@ -200,6 +299,8 @@ class Mistakes : public CommandLine {
   }
   std::string filled(std::string text) const {
     const std::vector<std::pair<std::string, std::string>> places = {
+        {"COMPILED", (folder_ / "reef_creatures_int8_edgetpu.tflite").string()},
+        {"LABELS", kModels + "reef_creatures_labels.txt"},
         {"INT8", kModels + "reef_creatures_int8.tflite"},
         {"FLOAT", kModels + "reef_creatures_float.tflite"},
         {"ONNX", kModels + "cifar_resnet8.onnx"},
@@ -218,7 +319,8 @@ class Mistakes : public CommandLine {
 };
 
 TEST_F(Mistakes, AreAnsweredWithCauseAndWayOut) {
-  EXPECT_GE(mistakes().size(), 80u);
+  EXPECT_GE(mistakes().size(), 130u);
+  ASSERT_EQ(reef(filled("compile INT8 --quiet -o FOLDER")).exit_code, 0);
   for (const Mistake& mistake : mistakes()) {
     // A Python without packages, whatever this machine has.
     const bool needs_python = mistake.command.starts_with("train");

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/shell_word.h"
 #include "commands.h"
+#include "compiler/float_subject.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
 #include "console.h"
@@ -109,6 +110,7 @@ report::Summary summary_of(const CompareArguments& arguments, const evaluate::Co
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
   arguments.output = output_file(arguments.output, arguments.quantized, "_report.html");
+  REEF_RETURN_IF_ERROR(compiler::check_ending(arguments.output, compiler::Content::kPage));
   REEF_RETURN_IF_ERROR(compiler::check_files(
       {{arguments.output}, {arguments.float_model, arguments.quantized}, {arguments.data.dataset}, {}}));
   const Budget budget = budget_of(arguments.limits);
@@ -117,6 +119,10 @@ Status run_compare(CompareArguments arguments) {
   front_end.budget = budget;
   REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model, front_end));
   REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized, {.budget = budget}));
+  REEF_REQUIRE(!compiler::computes_in_bytes(*float_model) || compiler::computes_in_bytes(*quantized),
+               "{} is quantized and {} is not: the float model comes first, `reef compare {} {} ...`",
+               arguments.float_model, arguments.quantized, shell_word(arguments.quantized),
+               shell_word(arguments.float_model));
   REEF_ASSIGN_OR_RETURN(float_model, closer_to(*quantized, float_model));
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen,
                         preprocess_for_both(arguments.data.dataset.preprocess, *float_model, *quantized));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef convert: a model of another framework as a .tflite file.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/shell_word.h"
 #include "commands.h"
 #include "compiler/convert_driver.h"
 #include "compiler/graph_files.h"
@@ -81,6 +83,11 @@ void print_summary(const ConvertOptions& options, const compiler::FrontEndResult
   print_text("{} ops: {}\n", graph.operators.size(), fmt::join(words, ", "));
   for (const std::string& note : result.notes) print_text("note: {}\n", note);
   print_text("wrote {} ({})\n", options.output, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
+  const bool is_float = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+    return !op.outputs.empty() && op.outputs[0] >= 0 && op.type != "DEQUANTIZE" &&
+           graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kFloat32;
+  });
+  print_text("next: reef compile {}{}\n", shell_word(options.output), is_float ? " --data PICTURES" : "");
 }
 
 Json summary_json(const ConvertOptions& options, const compiler::FrontEndResult& result, std::size_t bytes) {
@@ -150,6 +157,8 @@ Ending convert(ConvertOptions options) {
   if (writes) {
     std::vector<std::string> written = {options.output, options.map};
     for (const std::string& name : options.passes.dumps) written.push_back(compiler::graph_path(options.output, name));
+    REEF_RETURN_IF_ERROR(compiler::check_ending(options.output, compiler::Content::kModel));
+    REEF_RETURN_IF_ERROR(compiler::check_ending(options.map, compiler::Content::kJson));
     REEF_RETURN_IF_ERROR(compiler::check_files({written, {options.model}, {options.quantize.request.data}, {}}));
   }
   std::optional<FrameworkConversion> converted;

@@ -17,11 +17,14 @@
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
 #include "console.h"
+#include "data/model_card.h"
 #include "data/subset.h"
 #include "data_options.h"
 #include "device_options.h"
+#include "evaluate/drawing.h"
 #include "evaluate/evaluation.h"
 #include "evaluate/partial.h"
+#include "evaluate/task.h"
 #include "front_end_flags.h"
 #include "json_output.h"
 #include "limit_flags.h"
@@ -84,7 +87,25 @@ void print_evaluation(const EvalArguments& arguments, const data::Dataset& datas
   print_json(json);
 }
 
-void print_figure(const evaluate::Evaluation& result) {
+// What counts classes of whole pictures says nothing of a model that finds things in them.
+Status check_metric(const EvalArguments& arguments, const ir::Model& model) {
+  if (!arguments.metric.starts_with("top") || arguments.options.output != 0) return ok_status();
+  const evaluate::TaskKind kind = evaluate::task_of(model).kind;
+  const bool is_detector = kind == evaluate::TaskKind::kDetector, is_segmenter = kind == evaluate::TaskKind::kSegmenter;
+  REEF_REQUIRE(!is_detector && !is_segmenter,
+               "--metric {} counts classes of whole pictures, but this model {}: --metric {}", arguments.metric,
+               is_detector ? "finds things in pictures" : "says what each pixel shows", is_detector ? "map50" : "miou");
+  return ok_status();
+}
+
+// "class 3" by its name, where the model or a file of labels says it.
+std::string detail_name(const std::string& detail, const std::vector<std::string>& names) {
+  constexpr std::string_view kClass = "class ";
+  if (!detail.starts_with(kClass)) return detail;
+  return evaluate::class_name(std::atoi(detail.c_str() + kClass.size()), names);
+}
+
+void print_figure(const evaluate::Evaluation& result, const std::vector<std::string>& names) {
   const evaluate::Figure& figure = result.figure;
   if (figure.unit.empty()) {
     print_text("{} {:.2f} % (standard error {:.2f} %, {} samples)\n", figure.metric, 100 * figure.value,
@@ -93,7 +114,9 @@ void print_figure(const evaluate::Evaluation& result) {
     print_text("{} {:.3f} {} (standard error {:.3f} {}, {} samples)\n", figure.metric, figure.value, figure.unit,
                figure.standard_error, figure.unit, result.samples);
   }
-  for (const auto& [name, value] : figure.details) print_text("  {:<24} {:.6g}\n", name, value);
+  for (const auto& [name, value] : figure.details) {
+    print_text("  {:<24} {:.6g}\n", detail_name(name, names), value);
+  }
   print_text("{:.1f} s, {:.3f} ms an inference on one thread (measured)\n", result.run.seconds,
              1000 * result.run.inference_seconds / static_cast<double>(result.samples));
 }
@@ -286,11 +309,12 @@ Status eval(EvalArguments arguments) {
   if (!loaded.ok()) return loaded.status();
   const auto model = std::make_shared<const ir::Model>(std::move(loaded->model));
   REEF_ASSIGN_OR_RETURN(const auto dataset, open_data(arguments.data, data::Use::kEvaluation, *model, arguments.json));
-  REEF_REQUIRE(
-      dataset->has_truth(),
-      "'{}' does not say what is right: name an array or file with --truth, or put pictures into a sub-folder for "
-      "each class",
-      arguments.data.dataset.path);
+  REEF_REQUIRE(dataset->has_truth(), "'{}' does not say what is right: {}", arguments.data.dataset.path,
+               arguments.metric == "map50"
+                   ? "put boxes into a .txt file beside each picture, or into a folder 'labels' beside 'images', with "
+                     "lines 'class cx cy w h' in fractions of the picture"
+                   : "name an array or file with --truth, or put pictures into a sub-folder for each class");
+  REEF_RETURN_IF_ERROR(check_metric(arguments, *model));
   arguments.options.input = data::input_spec(*model, 0);
   arguments.options.preprocess = dataset->preprocess().preprocess;
   if (arguments.describes) return describe_samples(arguments, *dataset);
@@ -311,7 +335,9 @@ Status eval(EvalArguments arguments) {
   if (arguments.json) {
     print_evaluation(arguments, *dataset, *result, run.place, run.threads);
   } else {
-    print_figure(*result);
+    REEF_ASSIGN_OR_RETURN(const data::FoundNames found,
+                          data::find_class_names(arguments.data.dataset.labels, arguments.model, *model));
+    print_figure(*result, found.names);
     print_shares(result->run.devices, arguments.data.is_verbose);
     if (arguments.data.is_verbose) {
       print_read_counters(dataset->counters());

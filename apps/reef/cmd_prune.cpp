@@ -23,6 +23,7 @@
 #include "json_output.h"
 #include "limit_flags.h"
 #include "output_name.h"
+#include "plan_options.h"
 #include "progress.h"
 #include "quantize_report.h"
 #include "report/summary.h"
@@ -61,6 +62,7 @@ Result<double> share(const std::string& text) {
   const std::string unit = end;
   REEF_REQUIRE(end != text.c_str() && (unit.empty() || unit == "%") && value >= 0 && std::isfinite(value),
                "--drop {}: give a share such as 1%", text);
+  REEF_REQUIRE(unit == "%" || value < 1, "--drop {0}: is that {0}%? Write it with the sign, or as a share of 1", text);
   return unit == "%" ? value / 100 : value;
 }
 
@@ -196,7 +198,7 @@ Status settle(PruneArguments& arguments) {
   request.simulates = !arguments.no_simulation;
   if (!arguments.link.empty()) {
     request.link = chip::find_link(arguments.link);
-    REEF_REQUIRE(request.link != nullptr, "there is no link '{}'; `reef check --help` lists them", arguments.link);
+    REEF_REQUIRE(request.link != nullptr, "{}", unknown_link(arguments.link));
   }
   if (request.output.empty()) {
     request.output = std::filesystem::path(request.model).stem().string() + "_pruned.tflite";

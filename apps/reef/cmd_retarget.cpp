@@ -9,6 +9,7 @@
 #include "base/output_place.h"
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "compiler/output_check.h"
 #include "console.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
@@ -92,6 +93,7 @@ Json report_json(const RetargetOptions& options, const retarget::Report& report)
 
 Status retarget_file(const RetargetOptions& options) {
   const Budget budget = budget_of(options.limits);
+  REEF_RETURN_IF_ERROR(compiler::check_ending(options.output, compiler::Content::kModel));
   REEF_RETURN_IF_ERROR(
       check_outputs(std::vector{options.output}, std::vector{options.model, options.compiled, options.source}));
   REEF_ASSIGN_OR_RETURN(const Bytes compiled, read_file(options.compiled, tflite::kMaxFileBytes));

@@ -18,6 +18,7 @@
 #include "front_end_flags.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "plan_options.h"
 #include "progress.h"
 #include "report/summary.h"
 #include "tune/tune.h"
@@ -112,7 +113,7 @@ Status settle(TuneArguments& arguments) {
   subject.link = chip::link_profiles().data();
   subject.host_is_assumed = arguments.link.empty();
   if (!arguments.link.empty()) subject.link = chip::find_link(arguments.link);
-  REEF_REQUIRE(subject.link != nullptr, "there is no link '{}'; `reef check --help` lists them", arguments.link);
+  REEF_REQUIRE(subject.link != nullptr, "{}", unknown_link(arguments.link));
   if (request.output.empty()) request.output = std::filesystem::path(subject.model).stem().string() + "_tuned";
   return ok_status();
 }

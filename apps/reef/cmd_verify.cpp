@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/shell_word.h"
 #include "commands.h"
 #include "compiler/difference.h"
 #include "compiler/front_end.h"
@@ -260,6 +261,11 @@ Status verify(const VerifyArguments& arguments) {
   REEF_ASSIGN_OR_RETURN(const auto given, loaded(arguments.source));
   REEF_ASSIGN_OR_RETURN(const auto compiled, loaded(arguments.compiled));
   REEF_REQUIRE(!given->subgraphs.empty() && !compiled->subgraphs.empty(), "a model has no graph");
+  REEF_REQUIRE(!is_compiled(*given) || is_compiled(*compiled),
+               "{} is compiled and {} is not: the source comes first, `reef verify {} {}`", arguments.source,
+               arguments.compiled, shell_word(arguments.compiled), shell_word(arguments.source));
+  REEF_REQUIRE(is_compiled(*compiled), "{} is not compiled for the Edge TPU: the compiled model comes second",
+               arguments.compiled);
   const auto source = compiler::with_border_of(given, *compiled);
   // Prepared in any case: that checks shapes and attributes, which the chip reference relies on.
   auto on_cpu = cpu::prepared(source, interpreter_options(arguments, budget));

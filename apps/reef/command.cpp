@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "command_help.h"
@@ -186,6 +187,26 @@ void CommandLine::add_version_flag(const std::string& name) { app_->set_version_
 
 void CommandLine::remove_help_flag() { app_->set_help_flag(); }
 
+namespace {
+
+// An empty word is a variable of the shell that is not set: --image "$PICTURE". Behind "--" stand words of other
+// programs.
+void check_for_empty_words(const std::vector<std::string>& words, ParseOutcome& outcome) {
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const bool ends_empty = words[i].starts_with("--") && words[i].ends_with("=");
+    if (!words[i].empty() && !ends_empty) continue;
+    const bool has_option = !ends_empty && i > 0 && words[i - 1].starts_with("-");
+    const std::string name = ends_empty ? words[i].substr(0, words[i].size() - 1) : has_option ? words[i - 1] : "";
+    outcome.kind = ParseOutcome::Kind::kProblem;
+    outcome.error = "EmptyWord";
+    outcome.what = fmt::format("{} empty: is a variable of the shell not set?",
+                               name.empty() ? "an argument is" : fmt::format("the value of {} is", name));
+    return;
+  }
+}
+
+}  // namespace
+
 ParseOutcome CommandLine::parse(const std::vector<std::string>& words) {
   ParseOutcome outcome;
   try {
@@ -199,6 +220,7 @@ ParseOutcome CommandLine::parse(const std::vector<std::string>& words) {
     outcome.remaining = app_->remaining(/*recurse=*/true);
   }
   outcome.path = innermost_path(*app_);
+  if (outcome.kind == ParseOutcome::Kind::kParsed) check_for_empty_words(words, outcome);
   return outcome;
 }
 

@@ -126,8 +126,14 @@ Json FindingsReport::json() const {
   return json;
 }
 
+int FindingsReport::enlargement() const {
+  constexpr int kSmall = 320, kLegible = 480;  // pixels of the shorter side
+  const int shorter = std::max(1, std::min(picture_.width, picture_.height));
+  return shorter < kSmall ? (kLegible + shorter - 1) / shorter : 1;
+}
+
 Status FindingsReport::draw(const std::string& path, ResultFiles& results) const {
-  image::Image picture = picture_;
+  image::Image picture = evaluate::enlarged(picture_, enlargement());
   evaluate::draw(findings_, names_, picture);
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> file, image::encode_png(picture));
   results.add(path, std::move(file));

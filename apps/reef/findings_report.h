@@ -36,7 +36,8 @@ class FindingsReport {
 
   void print() const;
   nlohmann::ordered_json json() const;
-  // The picture with what was found, as a file among the results.
+  // The picture with what was found, as a file among the results; small ones become so many times as large.
+  int enlargement() const;
   Status draw(const std::string& path, ResultFiles& results) const;
 
   const evaluate::Findings& findings() const { return findings_; }

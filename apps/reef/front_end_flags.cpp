@@ -21,8 +21,9 @@ Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::str
   while (at < end) {
     Number number{};
     const auto [next, error] = std::from_chars(at, end, number);
-    REEF_REQUIRE(error == std::errc() && (next == end || *next == ','), "{} {}: '{}' is no number", option, text,
-                 std::string(at, end));
+    REEF_REQUIRE(error == std::errc() && (next == end || *next == ','),
+                 "{} {}: '{}' is no number; numbers stand behind each other with commas, as in 1,3,224,224", option,
+                 text, std::string(at, end));
     result.second.push_back(number);
     at = next + 1;
   }

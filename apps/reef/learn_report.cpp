@@ -13,6 +13,8 @@
 namespace reef::app {
 namespace {
 
+std::string counted_pictures(std::int64_t count) { return fmt::format("{} picture{}", count, count == 1 ? "" : "s"); }
+
 constexpr std::size_t kShownRejected = 20;
 constexpr std::size_t kNameColumns = 14;
 
@@ -76,9 +78,19 @@ void print_learned(const compiler::LearnOptions& options, const compiler::LearnR
     print_text("left out: {} more (--json lists all)\n", result.rejected.size() - kShownRejected);
   }
   if (result.kept > 0) print_text("kept {} classes\n", result.kept);
+  constexpr int kShownClasses = 40;
+  int shown = 0;
   for (std::size_t c = 0; c < result.class_names.size(); ++c) {
     if (result.images[c] == 0) continue;
-    print_text("  {:>4}  {:<24} {} pictures\n", c, result.class_names[c], result.images[c]);
+    if (++shown > kShownClasses) continue;
+    print_text("  {:>4}  {:<24} {}\n", c, result.class_names[c], counted_pictures(result.images[c]));
+  }
+  if (shown > kShownClasses) print_text("  ... {} more classes (--json lists all)\n", shown - kShownClasses);
+  if (result.class_names.size() == 1) {
+    print_text(
+        "note: there is one class alone: whatever it is shown, the model says '{}'. Add a folder of pictures that show "
+        "something else\n",
+        result.class_names[0]);
   }
   if (result.mirror_test) {
     const learn::MirrorTest& test = *result.mirror_test;

@@ -27,8 +27,10 @@ constexpr int kExitInputError = 1;
 constexpr int kExitUsage = 2;
 constexpr std::string_view kGooglesCompiler = "edgetpu_compiler";
 
-// `reef help`, `reef help run` and `reef help learn split` are `reef --help`, `reef run --help` and so on.
+// `reef help`, `reef help run` and `reef help learn split` are `reef --help`, `reef run --help` and so on; `reef
+// version`, `reef -V` and `reef -v` are `reef --version`.
 std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
+  if (words.size() == 1 && (words[0] == "version" || words[0] == "-V" || words[0] == "-v")) return {"--version"};
   if (words.empty() || words[0] != "help") return words;
   words.erase(words.begin());
   words.emplace_back("--help");

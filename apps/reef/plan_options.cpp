@@ -56,6 +56,15 @@ void add_plan_flags(Command& command, PlanFlags& flags) {
       .allow_extra_args(false);
 }
 
+std::string unknown_link(const std::string& name) {
+  for (const chip::LinkProfile& link : chip::link_profiles()) {
+    const bool is_part = name.size() > 1 && link.name.find(name) != std::string_view::npos;  // "rpi5" of "usb3-rpi5"
+    if (is_part)
+      return fmt::format("there is no link '{}'; did you mean {}? There are {}", name, link.name, link_names());
+  }
+  return fmt::format("there is no link '{}'; there are {}", name, link_names());
+}
+
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   compiler::PlanOptions options;
   options.runtime = flags.runtime;
@@ -65,7 +74,7 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   options.costs.link = chip::link_profiles().data();
   options.host_is_assumed = flags.link.empty();
   if (!flags.link.empty()) options.costs.link = chip::find_link(flags.link);
-  REEF_REQUIRE(options.costs.link != nullptr, "there is no link '{}'; there are {}", flags.link, link_names());
+  REEF_REQUIRE(options.costs.link != nullptr, "{}", unknown_link(flags.link));
   REEF_RETURN_IF_ERROR(passes::check_names(passes::Stage::kChip, flags.rewrite, "rewrite"));
   REEF_RETURN_IF_ERROR(passes::check_names(passes::Stage::kChip, flags.no_rewrite, "rewrite"));
   options.rewrites.none = flags.no_rewrites;

@@ -26,6 +26,8 @@ struct PlanFlags {
 // --no-rewrites and --all-rewrites.
 void add_plan_flags(Command& command, PlanFlags& flags);
 
+// What to say of a name that is no link's: which was meant, and which there are.
+std::string unknown_link(const std::string& name);
 // Fails on a link, choice or rewrite that does not exist.
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags);
 // Of the parameters of one part, by --cache.

@@ -71,14 +71,17 @@ bool nothing_for_the_chip(const compiler::QuantizeRequest& request, const quanti
 }  // namespace
 
 std::string accuracy_text(const compiler::QuantizeOutcome& outcome) {
-  if (outcome.map50) {
-    return fmt::format("mAP@0.5 {:.1f} %, float {:.1f} % (measured, {} samples); {}", 100 * outcome.map50->of_quantized,
-                       100 * outcome.map50->of_float, outcome.map50->samples, evaluate::describe(*outcome.boxes));
+  std::string truth;
+  if (outcome.accuracy) {
+    truth = fmt::format("{} {:.1f} %, float {:.1f} % (measured, {} samples)",
+                        outcome.accuracy->metric == "map50" ? "mAP@0.5" : "top-1", 100 * outcome.accuracy->of_quantized,
+                        100 * outcome.accuracy->of_float, outcome.accuracy->samples);
+    if (outcome.boxes || outcome.result.error) truth += "; ";
   }
-  if (outcome.boxes) return evaluate::describe(*outcome.boxes);
-  if (!outcome.result.error) return "";
-  return fmt::format("{} against the float model (measured, {} samples)", quantize::describe(*outcome.result.error),
-                     outcome.result.held_back_samples);
+  if (outcome.boxes) return truth + evaluate::describe(*outcome.boxes);
+  if (!outcome.result.error) return truth;
+  return truth + fmt::format("{} against the float model (measured, {} samples)",
+                             quantize::describe(*outcome.result.error), outcome.result.held_back_samples);
 }
 
 report::Summary quantize_summary(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome) {

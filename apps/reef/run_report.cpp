@@ -228,7 +228,8 @@ std::string answer_of(const RunOutcome& outcome) {
 
 void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
   report::Summary summary;
-  summary.add("answer", answer_of(outcome));
+  const std::string answer = answer_of(outcome);
+  summary.add("answer", answer);
   const auto made_up = std::count_if(outcome.sources.begin(), outcome.sources.end(),
                                      [](const std::string& source) { return source.starts_with(kMadeUp); });
   if (made_up > 0 && options.bench == 0) {
@@ -236,6 +237,9 @@ void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
                                      made_up, outcome.sources.size()));
   }
   if (!outcome.labels.origin.empty() && options.labels.empty()) summary.add("labels", "from " + outcome.labels.origin);
+  if (outcome.labels.names.empty() && answer.starts_with("class ")) {
+    summary.add("labels", "not known; --labels FILE gives names, one in each line");
+  }
   if (outcome.edge_tpu_ms > 0) {
     summary.add("on the chip", fmt::format("{} (simulated from the program itself; `reef check` estimates from shapes)",
                                            report::rate_text(1000 * outcome.edge_tpu_ms)));
@@ -248,7 +252,9 @@ void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
                 fmt::format("{} (measured{})", report::rate_text(1000 * outcome.bench.median_ms),
                             is_first ? ", the first inference: parameters were loaded; --bench 20 times others" : ""));
   }
-  summary.add("picture", options.findings.draw);
+  const int times = outcome.findings ? outcome.findings->enlargement() : 1;
+  const bool is_enlarged = !options.findings.draw.empty() && times > 1;
+  summary.add("picture", options.findings.draw + (is_enlarged ? fmt::format(" ({} times as large)", times) : ""));
   summary.add("trace", options.time.trace.empty() ? "" : options.time.trace + " (open it in ui.perfetto.dev)");
   print_exact("{}", report::closing_lines(summary, has_colour()));
 }

@@ -47,7 +47,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 // Names that other programs give to what some option of ours is.
 const std::vector<std::vector<std::string>>& synonyms() {
   static const std::vector<std::vector<std::string>> groups = {
-      {"data", "images", "image-dir", "pictures", "samples", "dataset", "representative-dataset", "calibration-data"},
+      {"data", "images", "image-dir", "pictures", "photos", "samples", "dataset", "representative-dataset",
+       "calibration-data", "calib", "calib-data", "calibration-dir", "int8"},
       {"out", "output", "out-dir", "output-dir", "output-path", "out-file", "output-file", "outdir"},
       {"in", "input", "inputs", "input-file"},
       {"image", "picture", "photo"},
@@ -152,32 +153,45 @@ std::string option_for(const CommandHelp& command, const std::string& word) {
   const std::string ending = normalized(path.extension().string());
   const bool is_picture =
       ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" || ending == ".webp";
-  if (is_picture && has("--image")) return fmt::format("; did you mean --image {}?", shell_word(word));
+  if (is_picture && has("--image")) {
+    return fmt::format("; did you mean --image {}? (one picture at a time)", shell_word(word));
+  }
   if (std::filesystem::is_directory(path, error) && has("--data")) {
     return fmt::format("; did you mean --data {}?", shell_word(word));
   }
   return "";
 }
 
+// `word` stands where a command under `command` should; empty: nothing does.
+std::string missing_command(const CommandHelp& command, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CommandHelp& sub : command.commands) names.push_back(sub.path.substr(command.path.size() + 1));
+  const std::string list = fmt::format("there {} {}", names.size() == 1 ? "is" : "are", fmt::join(names, ", "));
+  if (word.empty()) return "a command is missing; " + list;
+  const std::string near = nearest_word(word, names);
+  return fmt::format("there is no command '{}'; {}", word, near.empty() ? list : fmt::format("did you mean {}?", near));
+}
+
 std::string missing_argument(const CommandHelp& command, const std::string& what) {
   const std::string name = what.substr(0, what.find(" is required"));
-  if (name == "A subcommand") {
-    std::vector<std::string> names;
-    for (const CommandHelp& sub : command.commands) names.push_back(sub.path.substr(command.path.size() + 1));
-    return fmt::format("a command is missing; there are {}", fmt::join(names, ", "));
-  }
   for (const OptionHelp& option : command.options) {
-    if (option.key == name) return fmt::format("'{}' is missing: {}", name, option.description);
+    if (option.key != name) continue;
+    if (option.choices.empty()) return fmt::format("'{}' is missing: {}", name, option.description);
+    return fmt::format("'{}' is missing; it is one of {}", name, fmt::join(option.choices, ", "));
   }
   return fmt::format("'{}' is missing", name);
 }
 
-// CLI11: "--in: 1 required TEXT missing", "--mean-std: At least 2 required but received 1".
+// CLI11: "--in: 1 required TEXT missing", "--mean-std: At least 2 required but received 1", "--image: At Most 1
+// required but received 2".
 std::string missing_value(const std::string& what) {
   const std::size_t colon = what.find(": ");
   constexpr std::string_view kAtLeast = ": At least ";
   if (const std::size_t at = what.find(kAtLeast); at != std::string::npos) {
     return fmt::format("{} needs {} values", what.substr(0, at), std::atoi(what.c_str() + at + kAtLeast.size()));
+  }
+  if (const std::size_t at = what.find(": At Most 1 required"); at != std::string::npos) {
+    return fmt::format("{} can be given only once", what.substr(0, at));
   }
   if (colon == std::string::npos || what.find("missing", colon) == std::string::npos) return what;
   const int count = std::atoi(what.c_str() + colon + 2);
@@ -238,11 +252,15 @@ Validator between(double least, double most) {
   const std::string range = fmt::format("{:.15g} to {:.15g}", least, most);
   return {[least, most, range](std::string& text) -> std::string {
             double value = 0;
-            if (!parse_number(text, value) || std::isnan(value)) {
+            const std::string number = text.substr(0, text.find('%'));
+            if (!parse_number(number, value) || std::isnan(value)) {
               return fmt::format("'{}' is no number; allowed: {}", text, range);
             }
-            if (value >= least && value <= most) return {};
-            return fmt::format("{} is out of range; allowed: {}", text, range);
+            if (value >= least && value <= most && number == text) return {};
+            constexpr double kPercent = 100;
+            const bool is_share = most == 1 && value > 0 && value <= kPercent && (number != text || value > 1);
+            return fmt::format("{} is out of range; allowed: {}{}", text, range,
+                               is_share ? fmt::format(" ({} % is {:.6g})", number, value / kPercent) : "");
           },
           fmt::format("{:.15g}..{:.15g}", least, most)};
 }
@@ -298,8 +316,17 @@ std::string usage_error(const CommandHelp& program, const ParseOutcome& outcome)
   }
   const std::string &kind = outcome.error, &what = outcome.what;
   std::string sentence;
-  if (!unknown.empty()) {
+  const bool runs_programs = path.ends_with(" exec") || path.ends_with(" virtual-usb");
+  if (!surplus.empty() && !command.commands.empty()) {
+    sentence = missing_command(command, surplus[0]);
+  } else if (!unknown.empty() && runs_programs) {
+    sentence =
+        fmt::format("there is no option {}; if the program takes it, put -- before the program: {} -- PROGRAM ...",
+                    quoted_list(unknown), path);
+  } else if (!unknown.empty()) {
     sentence = unknown_options(program, command, unknown);
+  } else if (kind == "RequiredError" && what.starts_with("A subcommand")) {
+    sentence = missing_command(command, "");
   } else if (kind == "RequiredError") {
     sentence = missing_argument(command, what);
   } else if (kind == "ArgumentMismatch") {

@@ -108,12 +108,28 @@ void take_back(NewFile& file, bool is_new) {
   if (::renameat(folder, file.old->name(), folder, name) != 0 && is_new) ::unlinkat(folder, name, 0);
 }
 
+// Why there is no such file, where its name tells: an address, a home folder in quotes, a path of Windows.
+Status not_opened(const std::string& path) {
+  const bool is_absent = errno == ENOENT;
+  const Status status = io_error(path, "open");
+  if (!is_absent) return status;
+  std::string_view why;
+  if (path.find("://") != std::string::npos) {
+    why = "it is an address, and Reef reads files: download it first";
+  } else if (path.starts_with("~")) {
+    why = "the shell leaves ~ as it is inside quotes; write $HOME instead";
+  } else if (path.find('\\') != std::string::npos) {
+    why = "it looks like a path of Windows; write it with /, under WSL C:\\ is /mnt/c/";
+  }
+  return why.empty() ? status : make_error(status.code(), "{} ({})", status.message(), why);
+}
+
 }  // namespace
 
 Result<Bytes> read_file(const std::string& path, std::uint64_t max_bytes) {
   // Opening a FIFO would wait for somebody who writes into it.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (file.get() < 0) return io_error(path, "open");
+  if (file.get() < 0) return not_opened(path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return io_error(path, "read");
   if (!S_ISREG(info.st_mode)) return invalid_input("'{}' is not a regular file", path);

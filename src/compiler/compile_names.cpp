@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 std::string stem_of(const std::string& path) { return fs::path(path).stem().string(); }
 
 Status check_folder(const CompileOptions& options) {
+  REEF_RETURN_IF_ERROR(check_ending(options.out_dir, Content::kModel));
   std::string folder = output_folder(options);
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // "file/" does not exist, "file" does
   std::error_code error;

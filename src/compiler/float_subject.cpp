@@ -12,18 +12,22 @@ constexpr std::int64_t kLeastSamples = 8;  // with fewer nothing is held back to
 
 }  // namespace
 
+bool computes_in_bytes(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+    return !op.outputs.empty() && op.outputs[0] >= 0 &&
+           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
+  });
+}
+
 Result<FrontEndResult> load_float_model(const std::string& path, const FrontEndOptions& options) {
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(path, options));
   if (!loaded.is_simplified) {  // float16 weights, layouts and batch norms of other converters
     REEF_RETURN_IF_ERROR(simplify_once(loaded).status());
     REEF_RETURN_IF_ERROR(admit_model(loaded.model).status());
   }
-  const ir::Subgraph& graph = loaded.model.subgraphs[0];
-  const bool is_quantized = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return !op.outputs.empty() && op.outputs[0] >= 0 &&
-           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
-  });
-  REEF_REQUIRE(!is_quantized, "the model computes with 8-bit integers: give the float model it was made from");
+  REEF_REQUIRE(!computes_in_bytes(loaded.model),
+               "the model computes with 8-bit integers: give the float model it was made from");
   return loaded;
 }
 

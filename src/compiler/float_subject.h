@@ -16,6 +16,9 @@
 
 namespace reef::compiler {
 
+// Some operator's result has 8 bits.
+bool computes_in_bytes(const ir::Model& model);
+
 // Reads a float model of any format and simplifies it. Fails for a model that computes with 8-bit integers.
 Result<FrontEndResult> load_float_model(const std::string& path, const FrontEndOptions& options);
 

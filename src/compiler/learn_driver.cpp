@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/shell_word.h"
 #include "compiler/extractor.h"
 #include "compiler/front_end.h"
 #include "formats/tflite/writer.h"
@@ -265,6 +266,14 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
   if (!head.ok()) return head.status().in(options.model);
   result.found = head->kind;
   result.dimension = head->dimension;
+  if (head->behind >= 0) {
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(head->behind)];
+    result.notes.push_back(
+        fmt::format("the model ends in a dense layer of {} numbers without SOFTMAX, as PyTorch's classifiers do. If "
+                    "these are scores of classes, "
+                    "the {} numbers before them are the better embedding: --embedding {}",
+                    head->dimension, tensor.shape.last(), shell_word(tensor.name)));
+  }
   REEF_ASSIGN_OR_RETURN(ir::Model base, learn::extractor_of(model, *head));
   if (options.compile) {
     REEF_ASSIGN_OR_RETURN(base, compiled_extractor(base, std::filesystem::path(options.model).stem().string()));

@@ -144,6 +144,8 @@ Result<LearnedReport> learn_and_write(const LearnRequest& request) {
   LearnedReport report;
   data::DatasetOptions test;
   test.path = request.options.test;
+  REEF_RETURN_IF_ERROR(check_ending(request.output, Content::kModel));
+  REEF_RETURN_IF_ERROR(check_ending(request.plot, Content::kPage));
   REEF_RETURN_IF_ERROR(check_files({{request.output, learned_labels_path(request.output), request.plot},
                                     {request.options.model},
                                     {request.options.data, test},

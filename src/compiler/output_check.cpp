@@ -2,9 +2,11 @@
 #include "compiler/output_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "base/output_place.h"
+#include "base/shell_word.h"
 #include "data/dataset_files.h"
 #include "formats/onnx/external_data.h"
 
@@ -32,7 +34,60 @@ std::vector<std::string> files_of(const std::string& model) {
   return files;
 }
 
+struct Kind {
+  std::string_view what, endings;  // each ending between spaces
+};
+constexpr Kind kKinds[] = {
+    {"a TFLite model", " .tflite "},
+    {"a page", " .html .htm "},
+    {"a JSON file", " .json "},
+    {"an ONNX model", " .onnx "},
+    {"a model of ONNX Runtime", " .ort "},
+    {"a PyTorch file", " .pt .pth .pt2 .torchscript "},
+    {"a file of weights", " .safetensors .ckpt .weights "},
+    {"a Keras model", " .keras .h5 .hdf5 "},
+    {"a TensorFlow graph", " .pb "},
+    {"a Core ML model", " .mlmodel .mlpackage "},
+    {"a TensorRT engine", " .engine "},
+    {"a file of arrays", " .npz .npy "},
+    {"a picture", " .png .jpg .jpeg .webp .bmp .svg "},
+    {"a text", " .txt .md .log .csv .yaml .pdf "},
+    {"an archive", " .zip .tar "},
+    {"a program", " .py "},
+};
+
+std::string_view ending_of(Content content) {
+  switch (content) {
+    case Content::kModel:
+      return ".tflite";
+    case Content::kPage:
+      return ".html";
+    case Content::kJson:
+      return ".json";
+  }
+  return "";
+}
+
+const Kind* kind_named(std::string_view ending) {
+  const std::string word = fmt::format(" {} ", ending);
+  const auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                  [&](const Kind& kind) { return kind.endings.find(word) != std::string_view::npos; });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
 }  // namespace
+
+Status check_ending(const std::string& path, Content content) {
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return ok_status();
+  std::string ending = fs::path(path).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const Kind* own = kind_named(ending_of(content));
+  const Kind* named = kind_named(ending);
+  if (named == nullptr || named == own) return ok_status();
+  return invalid_input("'{}' is the name of {}, but what is written there is {}: name it {}", path, named->what,
+                       own->what, shell_word(fs::path(path).replace_extension(ending_of(content)).string()));
+}
 
 Status check_files(const CommandFiles& files) {
   const auto is_there = [](const std::string& path) {

@@ -19,6 +19,14 @@ struct CommandFiles {
   std::vector<std::string> others;         // read as well: labels, tensors, pictures
 };
 
+// What a result holds. Its name may not promise something else: a TFLite model that is called x.onnx is taken for an
+// ONNX model by every program that meets it, and by its owner.
+enum class Content { kModel, kPage, kJson };
+
+// An error if the name ends as files of another kind do (x.onnx, x.png for a model). Names without an ending and
+// endings that are not known are left alone; so are empty names and folders.
+Status check_ending(const std::string& path, Content content);
+
 // An error names the result and says what to do. Nothing is read but what the answer depends on.
 Status check_files(const CommandFiles& files);
 

@@ -93,13 +93,49 @@ bool is_faster_on_slow_host(const Plan& plain, const Plan& plan, const PlanOptio
   return without.ok() && with.ok() && is_clearly_faster(*without, *with);
 }
 
-// "unroll-lstm, sum-of-squares": the rewrites that were made.
-std::string names_of(const std::vector<passes::Application>& rewrites) {
-  std::set<std::string_view> names;
-  for (const passes::Application& application : rewrites) {
-    if (application.made) names.insert(application.rewrite);
+std::set<std::string> used_rewrites(const Plan& plan) {
+  std::set<std::string> names;
+  for (const passes::Application& application : plan.rewrites) {
+    if (application.made) names.insert(std::string(application.rewrite));
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
+}
+
+// "unroll-lstm, sum-of-squares": the rewrites that were made.
+std::string names_of(const Plan& plan) { return fmt::format("{}", fmt::join(used_rewrites(plan), ", ")); }
+
+// Is `other` clearly faster than `plan`, on the host that is asked for and, where none was named, on a slow one?
+bool is_better(const Plan& other, const Plan& plan, const PlanOptions& options) {
+  if (other.partition.parts.empty() || !is_clearly_faster(other.partition, plan.partition)) return false;
+  return !options.host_is_assumed || is_faster_on_slow_host(other, plan, options);
+}
+
+void say_what_is_not_made(const Plan& plan, const std::string& names, Plan& result) {
+  result.partition.notes.push_back(fmt::format(
+      "rewrites ({}) would bring {} of {} operators to the Edge TPU, and are not made because the model would take "
+      "{:.2f} ms instead of {:.2f} (estimated); --all-rewrites makes them",
+      names, plan.partition.chip_op_count(), plan.model->subgraphs[0].operators.size(),
+      plan.partition.predicted_us / 1000, result.partition.predicted_us / 1000));
+}
+
+// Where the part on the chip ends too late, a rewrite may have brought its end there, such as an upsampling of small
+// results whose large ones are slow to send: each rewrite is left out in turn, and the best plan of these is taken if
+// it is better.
+std::optional<Plan> without_one_rewrite(const std::shared_ptr<const ir::Model>& model, const Plan& plan,
+                                        const PlanOptions& options) {
+  if (!partition::ends_too_late(*plan.model, *plan.costs, plan.partition)) return std::nullopt;
+  std::optional<Plan> best;
+  std::string left_out;
+  for (const std::string& name : used_rewrites(plan)) {
+    PlanOptions fewer = options;
+    fewer.rewrites.disable.push_back(name);
+    auto other = make_plan(model, fewer);
+    if (!other.ok() || !is_better(*other, best ? *best : plan, options)) continue;
+    best = std::move(other).value();
+    left_out = name;
+  }
+  if (best) say_what_is_not_made(plan, left_out, *best);
+  return best;
 }
 
 // What is left to a CPU without all of TFLite's operators, by those that it has. `rewrites` say what fits the chip.
@@ -170,20 +206,17 @@ Result<Plan> make_faster_plan(std::shared_ptr<const ir::Model> model, const Plan
   REEF_ASSIGN_OR_RETURN(Plan plan, make_plan(model, options));
   const bool is_settled = options.all_rewrites || options.rewrites.none || !options.rewrites.enable.empty() ||
                           options.partition.choice == partition::PartitionOptions::Choice::kFirst;
-  if (is_settled || names_of(plan.rewrites).empty() || plan.partition.parts.empty()) return plan;
+  if (is_settled || names_of(plan).empty() || plan.partition.parts.empty()) return plan;
   PlanOptions without = options;
   without.rewrites = {};
   without.rewrites.none = true;
-  const auto plain = make_plan(model, without);
-  if (!plain.ok() || plain->partition.parts.empty()) return plan;
-  if (!is_clearly_faster(plain->partition, plan.partition)) return plan;
-  if (options.host_is_assumed && !is_faster_on_slow_host(*plain, plan, options)) return plan;
+  auto plain = make_plan(model, without);
+  if (!plain.ok() || !is_better(*plain, plan, options)) {
+    std::optional<Plan> other = without_one_rewrite(model, plan, options);
+    return other ? std::move(*other) : std::move(plan);
+  }
   Plan result = std::move(plain).value();
-  result.partition.notes.push_back(fmt::format(
-      "rewrites ({}) would bring {} of {} operators to the Edge TPU, and are not made because the model would take "
-      "{:.2f} ms instead of {:.2f} (estimated); --all-rewrites makes them",
-      names_of(plan.rewrites), plan.partition.chip_op_count(), plan.model->subgraphs[0].operators.size(),
-      plan.partition.predicted_us / 1000, result.partition.predicted_us / 1000));
+  say_what_is_not_made(plan, names_of(plan), result);
   return result;
 }
 

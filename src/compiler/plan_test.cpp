@@ -52,5 +52,27 @@ TEST(FasterPlan, AnUnknownHostMayBeASlowOne) {
   EXPECT_TRUE(maps_all(planned(model, nullptr)));
 }
 
+// A segmenter: an ABS in front that needs a rewrite to map, and at its end an upsampling by eight that needs another,
+// whose result is slow to send.
+TEST(FasterPlan, OneRewriteThatLosesIsLeftOut) {
+  QuantizedModel network;
+  std::int32_t x = network.unary("ABS", network.conv(network.input({1, 64, 64, 16}), 64, 3));
+  for (int i = 0; i < 8; ++i) x = network.conv(x, 64, 3);
+  x = network.resize("RESIZE_BILINEAR", network.conv(x, 21), 512, 512);
+  const auto model = std::make_shared<const ir::Model>(network.finish({x}));
+  const Plan plan = planned(model, nullptr);
+  const auto chip_ops = static_cast<std::size_t>(plan.partition.chip_op_count());
+  EXPECT_EQ(chip_ops + 1, plan.model->subgraphs[0].operators.size());  // all but the upsampling
+  PlanOptions everything;
+  everything.all_rewrites = true;
+  everything.costs.link = chip::link_profiles().data();
+  const auto all = make_faster_plan(model, everything);
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  EXPECT_TRUE(maps_all(*all));
+  EXPECT_LT(plan.partition.predicted_us, 0.85 * all->partition.predicted_us);
+  ASSERT_FALSE(plan.partition.notes.empty());
+  EXPECT_NE(plan.partition.notes.back().find("--all-rewrites"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace reef::compiler

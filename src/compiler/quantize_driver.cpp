@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "compiler/float_subject.h"
 #include "compiler/graph_files.h"
 #include "compiler/output_check.h"
 #include "data/preprocess.h"
@@ -121,31 +122,45 @@ void compare_detections(const QuantizeRequest& request, const ir::Model& float_m
   if (agreement.ok()) outcome.boxes = std::move(agreement).value();
 }
 
-Result<double> map50_of(const ir::Model& model, const data::Dataset& dataset, const evaluate::RunnerOptions& run) {
-  evaluate::MetricOptions options;
-  options.input = data::input_spec(model, 0);
-  options.preprocess = dataset.preprocess().preprocess;
-  REEF_ASSIGN_OR_RETURN(const auto metric, evaluate::make_metric("map50", options, dataset));
-  REEF_ASSIGN_OR_RETURN(const evaluate::Evaluation result,
-                        evaluate::evaluate(std::make_shared<const ir::Model>(model), dataset, *metric, run));
-  return result.figure.value;
+// What the samples' truth measures: boxes beside pictures mAP, classes top-1. Empty: nothing that fits the model.
+std::string metric_of_truth(const ir::Model& model, const data::Dataset& samples) {
+  const auto truth = samples.truth(0);
+  if (!truth.ok()) return "";
+  const std::string usual = usual_metric(model);
+  const bool fits = usual == "map50" ? truth->shape.size() == 2 : usual == "top1" && truth->shape.empty();
+  return fits ? usual : "";
 }
 
-// Where boxes stand beside the pictures, both models are measured with them. What cannot be measured is no failure.
-void measure_precision(const QuantizeRequest& request, const ir::Model& float_model, const data::Dataset& samples,
-                       QuantizeOutcome& outcome) {
-  constexpr std::int64_t kMostSamples = 32;
-  if (!outcome.boxes || !samples.has_truth()) return;
-  const auto truth = samples.truth(0);
-  if (!truth.ok() || truth->shape.size() != 2) return;  // no boxes
+// A float model that is not better than chance has classes in another order than the samples: that measures nothing.
+bool knows_the_classes(double of_float, const ir::Model& model) {
+  constexpr double kAboveChance = 1.5;
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const auto& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+  return of_float * static_cast<double>(shape.elements()) > kAboveChance;
+}
+
+// Where the samples say what is right, both models are measured with them. What cannot be measured is no failure.
+void measure_by_truth(const QuantizeRequest& request, const ir::Model& float_model, const data::Dataset& samples,
+                      QuantizeOutcome& outcome) {
+  constexpr std::int64_t kMostPictures = 32, kMostOfClasses = 100;
+  if (!samples.has_truth() || request.how.held_back == 0) return;
+  const std::string metric = metric_of_truth(float_model, samples);
+  if (metric.empty() || (metric == "map50" && !outcome.boxes)) return;
+  const std::int64_t most = metric == "map50" ? kMostPictures : kMostOfClasses;
   data::DatasetOptions few = request.data;
-  few.limit = few.limit > 0 ? std::min(few.limit, kMostSamples) : kMostSamples;
+  few.limit = few.limit > 0 ? std::min(few.limit, most) : most;
   few.preprocess = data::to_string(samples.preprocess().preprocess);
   const auto dataset = data::Dataset::open(few, float_model);
   if (!dataset.ok()) return;
-  const auto of_float = map50_of(float_model, **dataset, runner_options(request));
-  const auto of_quantized = map50_of(outcome.result.model, **dataset, runner_options(request));
-  if (of_float.ok() && of_quantized.ok()) outcome.map50 = {*of_float, *of_quantized, (*dataset)->size()};
+  const std::shared_ptr<const data::Dataset> pictures = *dataset;
+  const auto figure_of = [&](const ir::Model& model) {
+    return measure_accuracy(metric, std::make_shared<const ir::Model>(model), float_model, pictures,
+                            data::in_order(pictures->size()), request.how.threads, request.how.budget);
+  };
+  const auto of_float = figure_of(float_model);
+  if (!of_float.ok() || (metric == "top1" && !knows_the_classes(of_float->value, float_model))) return;
+  const auto of_quantized = figure_of(outcome.result.model);
+  if (of_quantized.ok()) outcome.accuracy = {metric, of_float->value, of_quantized->value, pictures->size()};
 }
 
 std::int64_t file_size(const std::string& path) {
@@ -226,7 +241,7 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
     });
   }
   compare_detections(request, loaded.model, samples, outcome);
-  if (samples != nullptr) measure_precision(request, loaded.model, *samples, outcome);
+  if (samples != nullptr) measure_by_truth(request, loaded.model, *samples, outcome);
   outcome.origins = origins_of(loaded.origins, outcome.result.names);
   ir::Model& model = outcome.result.model;
   if (samples != nullptr && samples->holds_pictures()) {
@@ -249,6 +264,8 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   for (const std::string& name : request.front_end.log.graphs) {
     if (!request.output.empty()) written.push_back(graph_path(request.output, name));
   }
+  REEF_RETURN_IF_ERROR(check_ending(request.output, Content::kModel));
+  REEF_RETURN_IF_ERROR(check_ending(request.report, Content::kPage));
   REEF_RETURN_IF_ERROR(check_files({written, {request.model}, {request.data}, {}}));
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
   REEF_ASSIGN_OR_RETURN(QuantizeOutcome outcome, quantize_loaded(request, std::move(loaded)));

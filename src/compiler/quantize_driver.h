@@ -44,12 +44,14 @@ struct QuantizeOutcome {
   // `preprocess_is_guess`, it was taken; otherwise the user is told about it.
   std::string better_preprocess, better_preprocess_why;
   std::optional<evaluate::BoxAgreement> boxes;  // of a detector, against the float model
-  // Of a detector whose samples say what is right: mAP at IoU 0.5 of the float and of the quantized model, shares of 1.
-  struct MeanPrecision {
+  // Of a detector or classifier whose samples say what is right: the metric of the float and of the quantized model,
+  // shares of 1.
+  struct Accuracy {
+    std::string metric;  // map50, top1
     double of_float = 0, of_quantized = 0;
     std::int64_t samples = 0;
   };
-  std::optional<MeanPrecision> map50;
+  std::optional<Accuracy> accuracy;
   std::vector<TensorOrigin> origins;  // of the result's tensors; empty: names are the file's own
   std::vector<std::string> notes;
   passes::PassLog log;                    // of simplification

@@ -49,10 +49,10 @@ Json quantize_json(const QuantizeRequest& request, const QuantizeOutcome& outcom
                                  {"why", outcome.better_preprocess_why},
                                  {"taken", outcome.preprocess_is_guess}};
   }
-  if (outcome.map50) {
-    json["map50"] = {{"float", outcome.map50->of_float},
-                     {"quantized", outcome.map50->of_quantized},
-                     {"samples", outcome.map50->samples}};
+  if (outcome.accuracy) {
+    json[outcome.accuracy->metric] = {{"float", outcome.accuracy->of_float},
+                                      {"quantized", outcome.accuracy->of_quantized},
+                                      {"samples", outcome.accuracy->samples}};
   }
   if (outcome.boxes) {
     json["boxes"] = {{"samples", outcome.boxes->samples},

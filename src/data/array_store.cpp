@@ -199,6 +199,11 @@ Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, 
     if (!array.ok() && !options.path.ends_with(".npy")) {
       const Status picture = image::probe(options.path);
       REEF_REQUIRE(!picture.ok(), "'{}' is one picture: give the folder it is in", options.path);
+      REEF_REQUIRE(
+          !options.path.ends_with(".yaml") && !options.path.ends_with(".yml"),
+          "'{}' describes a data set of Ultralytics: give the folder with its pictures, which it names as 'path' "
+          "and 'val'",
+          options.path);
       return picture.in(fmt::format(
           "'{}' is no folder of pictures, no .npz, no .npy, no TFRecord file and no tar archive", options.path));
     }

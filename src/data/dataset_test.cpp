@@ -173,6 +173,22 @@ TEST_F(DatasetTest, NamesGiveLabels) {
   EXPECT_NE((*dataset)->describe().find("left out as damaged: broken.jpg"), std::string::npos);
 }
 
+TEST_F(DatasetTest, BoxesAreFoundInTheFolderLabels) {
+  const ir::Model model = model_with({{"in", ir::DataType::kFloat32, {1, 2, 2, 3}}});
+  for (const char* name : {"set/images/train/1.ppm", "set/images/train/2.ppm", "set/images/val/3.ppm"})
+    picture(name, 51);
+  fs::create_directories(folder_ / "set/labels/train");
+  std::ofstream(folder_ / "set/labels/train/1.txt") << "2 0.5 0.25 0.2 0.1\n";
+  for (const char* path : {"set", "set/images", "set/images/train"}) {  // no folder of them is a class
+    const auto dataset = Dataset::open({.path = (folder_ / path).string()}, model);
+    ASSERT_TRUE(dataset.ok()) << dataset.status().message();
+    ASSERT_TRUE((*dataset)->has_truth()) << path;
+    EXPECT_EQ((*dataset)->truth(0)->values, (std::vector<double>{0.5, 0.25, 0.2, 0.1, 2}));
+    EXPECT_EQ((*dataset)->truth(1)->shape, (std::vector<std::int64_t>{0, 5}));  // a picture without anything
+    EXPECT_NE((*dataset)->describe().find("without such a file"), std::string::npos);
+  }
+}
+
 TEST_F(DatasetTest, OrdersAndSplitsAreTheSameEveryTime) {
   EXPECT_EQ(shuffled(6, 1), shuffled(6, 1));
   EXPECT_NE(shuffled(600, 1), shuffled(600, 2));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples that are picture files. What is right for a picture is, in this order: what a file of names and labels says;
-// the number of its sub-folder (by the file of class names, by the folder's own number, or by the order of folder
-// names); boxes in a text file beside it; a class name or number that its own name begins with.
+// boxes in a text file of the folder "labels" beside its folder "images"; the number of its sub-folder (by the file of
+// class names, by the folder's own number, or by the order of folder names); boxes in a text file beside it; a class
+// name or number that its own name begins with.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -136,8 +137,8 @@ class FolderStore : public SampleStore {
   bool has_truth() const override { return !truth_from.empty(); }
   Result<Truth> truth(std::int64_t sample) const override {
     REEF_REQUIRE(has_truth(),
-                 "'{}' does not say what is right: put pictures into a sub-folder for each class, or give a "
-                 "file of names and labels",
+                 "'{}' does not say what is right: put pictures into a sub-folder for each class, give a "
+                 "file of names and labels, or put boxes ('class cx cy w h') into a .txt file beside each picture",
                  folder);
     return picture(sample).right;
   }
@@ -161,6 +162,41 @@ class FolderStore : public SampleStore {
   const NamedPicture& picture(std::int64_t sample) const { return files.pictures[static_cast<std::size_t>(sample)]; }
 };
 
+fs::path boxes_beside(const std::string& picture) { return fs::path(picture).replace_extension(".txt"); }
+
+// As Ultralytics' data sets have it: "set/images/train/1.jpg" has its boxes in "set/labels/train/1.txt". Empty: the
+// picture is in no folder "images".
+fs::path boxes_in_labels_folder(const std::string& picture) {
+  const std::string path = fs::absolute(picture).lexically_normal().string();
+  constexpr std::string_view kImages = "/images/";
+  const std::size_t at = path.rfind(kImages);
+  if (at == std::string::npos) return {};
+  return boxes_beside(path.substr(0, at) + "/labels/" + path.substr(at + kImages.size()));
+}
+
+// If any picture has such a file of boxes, those without one show nothing.
+Status label_by_boxes(fs::path (*boxes_of)(const std::string&), std::string from, FolderStore& store) {
+  std::error_code error;
+  std::size_t empty = 0;
+  std::vector<std::pair<NamedPicture*, std::string>> found;
+  for (NamedPicture& picture : store.files.pictures) {
+    const fs::path path = boxes_of(store.files.path(picture));
+    if (!path.empty() && fs::exists(path, error)) {
+      found.emplace_back(&picture, path.string());
+    } else {
+      ++empty;
+    }
+  }
+  if (found.empty()) return ok_status();
+  for (NamedPicture& picture : store.files.pictures) picture.right = Truth{ir::DataType::kFloat64, {0, 5}, {}};
+  for (const auto& [picture, path] : found) {
+    REEF_ASSIGN_OR_RETURN(picture->right, load_boxes(path));
+  }
+  if (empty > 0) from += fmt::format("; {} without such a file show{} nothing", empty, empty == 1 ? "s" : "");
+  store.truth_from = std::move(from);
+  return ok_status();
+}
+
 Status label_all(const DatasetOptions& options, FolderStore& store) {
   std::vector<std::string> class_names;
   if (!options.labels.empty()) {
@@ -172,22 +208,17 @@ Status label_all(const DatasetOptions& options, FolderStore& store) {
     store.truth_from = "labels from " + options.truth;
     return ok_status();
   }
+  REEF_RETURN_IF_ERROR(label_by_boxes(boxes_in_labels_folder, "boxes from .txt files in the folder 'labels'", store));
+  if (store.has_truth()) return ok_status();
   const auto in_folder = [](const NamedPicture& picture) { return !first_folder(picture.name).empty(); };
   if (std::all_of(pictures.begin(), pictures.end(), in_folder)) {
     REEF_ASSIGN_OR_RETURN(store.folders, label_by_folder(pictures, class_names));
     store.truth_from = "classes by sub-folder";
     return ok_status();
   }
-  std::error_code error;
-  const auto boxes_of = [&](const NamedPicture& picture) {
-    return fs::path(store.files.path(picture)).replace_extension(".txt");
-  };
-  if (fs::exists(boxes_of(pictures[0]), error)) {
-    for (NamedPicture& picture : pictures) {
-      REEF_ASSIGN_OR_RETURN(picture.right, load_boxes(boxes_of(picture).string()));
-    }
-    store.truth_from = "boxes from .txt files beside the pictures";
-  } else if (label_by_name(pictures, class_names)) {
+  REEF_RETURN_IF_ERROR(label_by_boxes(boxes_beside, "boxes from .txt files beside the pictures", store));
+  if (store.has_truth()) return ok_status();
+  if (label_by_name(pictures, class_names)) {
     store.truth_from = class_names.empty() ? "classes by the number that names begin with"
                                            : "classes by the word that names begin with";
   }
@@ -206,7 +237,8 @@ std::vector<std::string> dataset_files(const DatasetOptions& options) {
   if (!pictures.ok()) return files;
   for (const std::string& path : pictures->paths) {
     files.push_back(path);
-    files.push_back(fs::path(path).replace_extension(".txt").string());  // boxes, if there are such files
+    files.push_back(boxes_beside(path).string());  // boxes, if there are such files
+    if (const fs::path boxes = boxes_in_labels_folder(path); !boxes.empty()) files.push_back(boxes.string());
   }
   return files;
 }

@@ -31,6 +31,15 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   REEF_REQUIRE(text.find('\0') == std::string_view::npos, "'{}' is no text file: it should have one name in each line",
                path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  REEF_REQUIRE(
+      first == std::string_view::npos || (text[first] != '{' && !(text[first] == '[' && path.ends_with(".json"))),
+      "'{}' is JSON, which Reef does not read here: names of classes stand one in each line of a text, and boxes "
+      "('class cx cy w h', a line each) in a .txt file beside each picture",
+      path);
+  REEF_REQUIRE(!path.ends_with(".yaml") && !path.ends_with(".yml"),
+               "'{}' is YAML, which Reef does not read: write the names of classes into a text, one in each line",
+               path);
   return split_lines(text);
 }
 
@@ -83,16 +92,49 @@ Result<std::map<std::string, std::int64_t>> load_label_map(const std::string& pa
   return result;
 }
 
+namespace {
+
+// Whether the numbers behind a class are corners of a polygon (x1 y1 x2 y2 x3 y3 ...), as for masks and turned boxes,
+// and not a box with keypoints behind it. Keypoints have a visibility of 0, 1 or 2 as their third number, or are left
+// out.
+bool are_corners(const std::vector<double>& numbers) {
+  constexpr std::size_t kFewest = 6, kBox = 4;
+  if (numbers.size() < kFewest || numbers.size() % 2 != 0) return false;
+  if ((numbers.size() - kBox) % 3 != 0) return true;
+  for (std::size_t i = kBox + 2; i < numbers.size(); i += 3) {
+    if (numbers[i] != 0 && numbers[i] != 1 && numbers[i] != 2) return true;
+  }
+  return false;
+}
+
+// The upright box around a polygon: centre, width, height.
+std::vector<double> box_around(const std::vector<double>& corners) {
+  double left = corners[0], right = left, top = corners[1], bottom = top;
+  for (std::size_t i = 0; i < corners.size(); i += 2) {
+    left = std::min(left, corners[i]);
+    right = std::max(right, corners[i]);
+    top = std::min(top, corners[i + 1]);
+    bottom = std::max(bottom, corners[i + 1]);
+  }
+  return {(left + right) / 2, (top + bottom) / 2, right - left, bottom - top};
+}
+
+}  // namespace
+
 Result<Truth> read_boxes(std::string_view text, const std::string& name) {
   const std::vector<std::string> lines = split_lines(text);
   Truth truth{ir::DataType::kFloat64, {0, 5}, {}};
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find_first_not_of(" \t") == std::string::npos) continue;
     std::istringstream line(lines[i]);
-    double label = 0, cx = 0, cy = 0, w = 0, h = 0;
-    line >> label >> cx >> cy >> w >> h;
-    REEF_REQUIRE(!line.fail() && label >= 0, "'{}', line {}: '{}' is not 'class cx cy w h'", name, i + 1, lines[i]);
-    truth.values.insert(truth.values.end(), {cx, cy, w, h, label});
+    double label = -1;
+    line >> label;
+    std::vector<double> numbers;
+    for (double number = 0; line >> number;) numbers.push_back(number);
+    REEF_REQUIRE(label >= 0 && numbers.size() >= 4 && line.eof(), "'{}', line {}: '{}' is not 'class cx cy w h'", name,
+                 i + 1, lines[i].substr(0, 80));
+    if (are_corners(numbers)) numbers = box_around(numbers);
+    truth.values.insert(truth.values.end(), {numbers[0], numbers[1], numbers[2], numbers[3], label});
     ++truth.shape[0];
   }
   return truth;

@@ -22,7 +22,8 @@ Result<std::map<std::string, std::int64_t>> load_label_map(const std::string& pa
                                                            const std::vector<std::string>& class_names);
 
 // Lines "class cx cy w h" in fractions of the picture (Ultralytics' form), as a truth of shape [n, 5]: cx, cy, w, h,
-// class.
+// class. Keypoints behind the box are skipped; of polygons and turned boxes, "class x1 y1 x2 y2 x3 y3 ...", the upright
+// box around them counts.
 Result<Truth> load_boxes(const std::string& path);
 // The same from a text; `name` is for messages.
 Result<Truth> read_boxes(std::string_view text, const std::string& name);

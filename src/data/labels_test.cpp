@@ -43,5 +43,25 @@ TEST(Labels, WindowsMarksAreNoPartOfTheFirstLabel) {
             (Names{"cat"}));
 }
 
+std::vector<double> boxes_in(const std::string& text) {
+  const auto boxes = read_boxes(text, "a.txt");
+  EXPECT_TRUE(boxes.ok()) << boxes.status().message();
+  return boxes.ok() ? boxes->values : std::vector<double>{};
+}
+
+// Label files of all of Ultralytics' tasks say where things are.
+TEST(Labels, BoxesOfEveryTask) {
+  const std::vector<double> box = {0.5, 0.5, 0.5, 0.25, 3};
+  EXPECT_EQ(boxes_in("3 0.5 0.5 0.5 0.25\n"), box);
+  EXPECT_EQ(boxes_in("3 0.5 0.5 0.5 0.25 0.9\n"), box);                              // with a score
+  EXPECT_EQ(boxes_in("3 0.25 0.5 0.5 0.375 0.75 0.5 0.5 0.625\n"), box);             // turned
+  EXPECT_EQ(boxes_in("3 0.25 0.5 0.5 0.375 0.75 0.625\n"), box);                     // a mask's outline
+  EXPECT_EQ(boxes_in("3 0.5 0.5 0.5 0.25 0.1 0.2 2 0.3 0.4 0\n"), box);              // two keypoints, visible or not
+  EXPECT_EQ(boxes_in("3 0.5 0.5 0.5 0.25 0.1 0.2 2 0.3 0.4 2 0.5 0.5 1\n\n"), box);  // three
+  EXPECT_FALSE(read_boxes("3 0.5 0.5 0.5\n", "a.txt").ok());
+  EXPECT_FALSE(read_boxes("3 0.5 0.5 0.5 0.25 crab\n", "a.txt").ok());
+  EXPECT_FALSE(read_boxes("a crab on a stone\n", "a.txt").ok());
+}
+
 }  // namespace
 }  // namespace reef::data

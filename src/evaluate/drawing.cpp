@@ -164,6 +164,21 @@ void draw_map(Canvas& canvas, const PlaceMap& map, const data::Placement& p, int
 
 }  // namespace
 
+image::Image enlarged(const image::Image& picture, int times) {
+  image::Image result{picture.width * times, picture.height * times, picture.channels, {}};
+  const auto channels = static_cast<std::size_t>(picture.channels);
+  result.samples.reserve(picture.samples.size() * static_cast<std::size_t>(times) * static_cast<std::size_t>(times));
+  for (int y = 0; y < result.height; ++y) {
+    const auto row = static_cast<std::size_t>(y / times) * static_cast<std::size_t>(picture.width);
+    for (int x = 0; x < result.width; ++x) {
+      const auto from =
+          picture.samples.begin() + static_cast<std::ptrdiff_t>((row + static_cast<std::size_t>(x / times)) * channels);
+      result.samples.insert(result.samples.end(), from, from + picture.channels);
+    }
+  }
+  return result;
+}
+
 std::string class_name(int label, const std::vector<std::string>& names) {
   const bool has_name =
       label >= 0 && static_cast<std::size_t>(label) < names.size() && !names[static_cast<std::size_t>(label)].empty();

@@ -25,7 +25,8 @@ std::optional<TensorValues> joined(std::span<const TensorValues> outputs) {
   const auto all_have = [&](std::size_t axis) {
     return std::all_of(dims.begin(), dims.end(), [&](const auto& d) { return d[axis] == dims[0][axis]; });
   };
-  const bool by_rows = all_have(0);
+  // Boxes and scores of four classes have one shape: the shorter axis holds the channels.
+  const bool by_rows = all_have(0) && !(all_have(1) && dims[0][0] < dims[0][1]);
   if (!by_rows && !all_have(1)) return std::nullopt;
   std::int64_t sum = 0;
   for (const auto& d : dims) sum += d[by_rows ? 1 : 0];

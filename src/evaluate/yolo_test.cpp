@@ -102,6 +102,20 @@ TEST(Yolo, PartsWithScalesOfTheirOwn) {
   expect_things(decode_detections(parts, options()));
 }
 
+// Boxes and scores then have one shape, and only their longer axis tells how they are laid out.
+TEST(Yolo, PartsOfFourClasses) {
+  constexpr int kFour = 4;
+  const auto boxes = rows(kCells, 4, [](const Thing& thing, double* row) { put_box(thing, 1, row); });
+  const auto scores = rows(kCells, kFour, [](const Thing& thing, double* row) { row[thing.label] = thing.score; });
+  expect_things(decode_detections(std::vector{tensor({1, 4, kCells}, transposed(boxes, kCells, 4)),
+                                              tensor({1, kFour, kCells}, transposed(scores, kCells, kFour))},
+                                  options()));
+  DetectorOptions rows_first = options();
+  rows_first.kind = "yolo8";
+  expect_things(
+      decode_detections(std::vector{tensor({1, kCells, 4}, boxes), tensor({1, kCells, kFour}, scores)}, rows_first));
+}
+
 TEST(Yolo, FinalBoxes) {
   for (const double factor : {1.0, static_cast<double>(kSize)}) {
     std::vector<double> values(300 * 6, 0.0);

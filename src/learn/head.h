@@ -29,6 +29,10 @@ struct Head {
   std::int32_t factor = -1;    // kImprinting: MUL
   std::int32_t dimension = 0;  // of the embedding
   std::int32_t classes = 0;
+  // kNone: what a dense layer at the model's end reads, if that is longer than the output. Classifiers of PyTorch end
+  // so, in scores without SOFTMAX, and what they read is the better embedding; embeddings may end so, too. -1: no such
+  // layer.
+  std::int32_t behind = -1;
   bool is_normalized = false;     // the embedding is computed by L2_NORMALIZATION
   bool reads_normalized = false;  // the layer reads what L2_NORMALIZATION computes
 };

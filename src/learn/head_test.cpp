@@ -297,6 +297,22 @@ TEST(FindHead, SaysWhatIsMissing) {
   EXPECT_NE(map.status().message().find("average pool"), std::string::npos);
 }
 
+// Classifiers of PyTorch end in scores: nothing tells them from extractors that end in a dense layer.
+TEST(FindHead, NamesWhatADenseLayerAtTheEndReads) {
+  QuantizedModel scores;
+  const std::int32_t embedding = scores.input({1, 8});
+  const auto plain = find_head(scores.finish({scores.fully_connected(embedding, 3)}));
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_EQ(plain->kind, HeadKind::kNone);
+  EXPECT_EQ(plain->dimension, 3);
+  EXPECT_EQ(plain->behind, embedding);
+
+  QuantizedModel widening;
+  const auto longer = find_head(widening.finish({widening.fully_connected(widening.input({1, 8}), 16)}));
+  ASSERT_TRUE(longer.ok()) << longer.status().message();
+  EXPECT_EQ(longer->behind, -1);
+}
+
 TEST(Split, PartsOfTheShippedModelComputeWhatItComputes) {
   const auto model = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_int8.tflite");
   ASSERT_TRUE(model.ok());

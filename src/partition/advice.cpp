@@ -97,6 +97,12 @@ void cheaper_cut(const ops::Dependencies& graph, const Costs& costs, const Parti
 
 }  // namespace
 
+bool ends_too_late(const ir::Model& model, const Costs& costs, const Partition& partition) {
+  std::vector<std::string> notes;
+  cheaper_cut(ops::Dependencies(model), costs, partition, notes);
+  return !notes.empty();
+}
+
 std::vector<std::string> advise(const ir::Model& model, const Costs& costs, const Partition& partition) {
   const ops::Dependencies graph(model);
   std::vector<std::string> notes;

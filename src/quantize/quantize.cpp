@@ -25,6 +25,8 @@ namespace {
 // Modes that change weights alone: operators compute as before.
 bool is_weights_only(Mode mode) { return mode == Mode::kDynamic || mode == Mode::kFloat16; }
 
+constexpr std::string_view kCompiledOp = "edgetpu-custom-op";
+
 Status check_model(const ir::Model& model, Mode mode) {
   const ir::Subgraph& graph = model.subgraphs[0];
   const auto is_float = [&](std::int32_t t) {
@@ -34,6 +36,9 @@ Status check_model(const ir::Model& model, Mode mode) {
     return op.type != Op::DEQUANTIZE && op.type != Op::QUANTIZE &&
            std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
   });
+  const bool is_compiled = std::any_of(graph.operators.begin(), graph.operators.end(),
+                                       [](const ir::Operator& op) { return op.type == kCompiledOp; });
+  REEF_REQUIRE(!is_compiled, "it is compiled for the Edge TPU already; give the float model that it was made from");
   REEF_REQUIRE(has_float_ops || (!is_weights_only(mode) && computes_in_16_bits(model)),
                "the model computes nothing in float32: it is quantized already. `reef compile` takes it as it is");
   return ok_status();

@@ -3,11 +3,15 @@
 
 The programs below use the interfaces as PyCoral's examples, tflite_runtime's users and TensorFlow's Raspberry Pi examples use
 them. PyCoral's own unit tests run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
-(they need Pillow and, most of them, the files of google-coral/test_data in its folder test_data).
+(they need Pillow and, most of them, the files of google-coral/test_data in its folder test_data; pycoral_files.py makes stand-ins for
+those that are not there, some with $REEF_PYTHON's PyTorch and LiteRT).
+
+Frigate's detector plugin runs where REEF_FRIGATE names a checkout of blakeblackshear/frigate.
 
 Usage: run_coral_programs.py BUILD_FOLDER SOURCE_FOLDER        exit code 77: nothing could be run (no NumPy)
 """
 
+import json
 import os
 import pathlib
 import re
@@ -15,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 
+import pycoral_files
+
+HERE = pathlib.Path(__file__).resolve().parent
 build, source = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 
 CLASSIFY = """
@@ -83,7 +90,7 @@ for name in ('libedgetpu.so.1', 'libedgetpu.so.1.0', 'libedgetpu.so'):
 
 
 def python_with(*modules):
-    for python in (sys.executable, "/usr/bin/python3"):
+    for python in filter(None, (os.environ.get("REEF_PYTHON"), sys.executable, "/usr/bin/python3")):
         if subprocess.run([python, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0:
             return python
     return None
@@ -101,40 +108,6 @@ def run(folder, python, program, *arguments):
     return done.stdout
 
 
-def make(data, folder, name, *command):
-    """Makes a file that a checkout lacks by a command of Reef, if its sources are there. OUT stands for the result, DATA/... for sources."""
-    path = folder / f"{name}.tflite"
-    sources = [data / f"{word[5:]}.tflite" if str(word).startswith("DATA/") else None for word in command]
-    if path.exists() or not all(each is None or each.exists() for each in sources):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    words = [path if word == "OUT" else source or word for word, source in zip(command, sources, strict=True)]
-    subprocess.run([build / "reef", *map(str, words)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def stand_ins(data, folder):
-    """PyCoral's test files in a new folder. Large ones, which checkouts often lack, are made from smaller ones: a network that Google
-    cut in two is joined again. Where a test wants some model and never looks at its answers, a smaller model stands in."""
-    for file in data.rglob("*"):
-        if file.is_file():
-            place = folder / file.relative_to(data)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(file)
-    extractor, parts = "mobilenet_v1_1.0_224_quant_embedding_extractor", "tools/mobilenet_quant_v1_224"
-    make(data, folder, "mobilenet_v1_1.0_224_quant", "learn", "join", f"DATA/{extractor}", f"DATA/{parts}_head_layers", "-o", "OUT")
-    make(data, folder, "mobilenet_v1_1.0_224_quant_edgetpu", "learn", "join", f"DATA/{parts}_feature_layers_edgetpu",
-         f"DATA/{parts}_head_layers", "-o", "OUT")
-    make(data, folder, "inception_v3_299_quant_edgetpu", "compile", "DATA/mobilenet_v1_0.5_160_quant", "-o", "OUT")
-    segments = [folder / "pipeline" / f"inception_v3_299_quant_segment_{i}_of_2_edgetpu.tflite" for i in range(2)]
-    small = data / "mobilenet_v1_0.5_160_quant.tflite"
-    if small.exists() and not segments[0].exists():
-        made = folder / "made"
-        made.mkdir()
-        subprocess.run([build / "reef", "compile", small, "--num_segments", "2", "-o", made, "--quiet"], check=True)
-        for i, segment in enumerate(segments):
-            segment.symlink_to(made / f"{small.stem}_segment_{i}_of_2_edgetpu.tflite")
-
-
 # imprinting_evaluation_test wants pictures that it downloads.
 PYCORAL_TESTS = ("classify", "detect", "segment", "multiple_tpus", "pipelined_model_runner", "edgetpu_utils", "softmax_regression",
                  "imprinting_engine")
@@ -144,13 +117,14 @@ MISSING_FILE = re.compile(r"No such file or directory: '[^']*'|Could not open '[
 def pycoral_tests(folder, checkout):
     """PyCoral's own unit tests, with Reef's modules in the place of PyCoral's. A test may fail for want of a file alone."""
     (folder / "tests").symlink_to(checkout / "tests")
-    data = folder / "test_data"
-    data.mkdir()
-    stand_ins(checkout / "test_data", data)
     python, wrong = python_with("numpy", "PIL"), 0
     if python is None:
         print("no Python with NumPy and Pillow: PyCoral's tests were not run")
         return
+    data = folder / "test_data"
+    data.mkdir()
+    made = pycoral_files.complete(build / "reef", python, checkout / "test_data", data)
+    print(f"stand-ins for files that the checkout lacks: {', '.join(made) or 'none'}")
     for name in PYCORAL_TESTS:
         done = subprocess.run([build / "reef", "exec", "--", python, "-m", f"tests.{name}_test", "--test_data_dir", data], cwd=folder,
                               capture_output=True, text=True, timeout=900, env=dict(os.environ, REEF_DEVICES="pci,pci,usb,usb"))
@@ -167,6 +141,25 @@ def pycoral_tests(folder, checkout):
             print(part)
     if wrong:
         sys.exit(f"{wrong} of PyCoral's tests fail")
+
+
+def frigate(folder, checkout, detector, scene):
+    """Frigate's own plugin finds with each kind of device what `reef run` finds."""
+    python = python_with("numpy", "cv2", "pydantic")
+    if python is None:
+        print("no Python with NumPy, OpenCV and pydantic: Frigate's plugin was not run")
+        return
+    said = subprocess.run([build / "reef", "run", "--json", detector, "--image", scene, "--min-score", "0.4"], check=True,
+                          capture_output=True, text=True).stdout
+    wanted = [thing["class"] for thing in json.loads(said)["found"]["things"]]
+    for device in ("", "usb", "pci:0", ":1"):
+        done = subprocess.run([build / "reef", "exec", "--", python, HERE / "frigate_plugin.py", checkout, detector, scene, "ssd",
+                               *([device] if device else [])], capture_output=True, text=True, cwd=folder, timeout=600,
+                              env=dict(os.environ, REEF_DEVICES="usb,usb,pci"))
+        found = [int(row[0]) for row in json.loads(done.stdout.splitlines()[-1])] if done.returncode == 0 else done.stderr
+        if found != wanted or not wanted:
+            sys.exit(f"Frigate's plugin with device '{device}' finds {found} instead of {wanted}")
+    print(f"Frigate's edgetpu_tfl.py: {len(wanted)} things as reef run, on four selectors of devices")
 
 
 def expect(printed, wanted):
@@ -192,6 +185,8 @@ def main():
         expect(run(folder, python, RUNTIME, creatures), r"\(1, 8\)\n\(1, 8\)")
         expect(run(folder, python, SUPPORT, detector, scene, creatures, crab), r"True True\n1")
         expect(run(folder, python, LIBRARY), r"True\nTrue\nTrue")
+        if checkout := os.environ.get("REEF_FRIGATE"):
+            frigate(folder, pathlib.Path(checkout).resolve(), detector, scene)
         if checkout := os.environ.get("REEF_PYCORAL"):
             (folder / "pycoral").mkdir()
             pycoral_tests(folder / "pycoral", pathlib.Path(checkout).resolve())

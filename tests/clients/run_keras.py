@@ -97,7 +97,7 @@ def run(folder, *command):
                           env=dict(os.environ, REEF_PYTHON=python, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES=""))
     if done.returncode != 0:
         sys.exit(f"{command[0]} {command[1]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done
 
 
 def main():
@@ -111,18 +111,18 @@ def main():
         run(folder, python, "-c", MAKE)
         for model in ("classifier", "two_inputs"):
             file = f"{model}_integers.tflite"
-            judged = json.loads(run(folder, build / "reef", "check", "--json", file))
+            judged = json.loads(run(folder, build / "reef", "check", "--json", file).stdout)
             run(folder, build / "edgetpu_compiler", file)
             steps = int(run(folder, python, "-c", COMPARE, file, f"{model}_integers_edgetpu.tflite",
-                            build / "coral/libedgetpu.so.1").splitlines()[-1])
+                            build / "coral/libedgetpu.so.1").stdout.splitlines()[-1])
             print(f"{model}: {judged['operators_on_edgetpu']} of {judged['operators']} operators on the Edge TPU; outputs differ from "
                   f"TensorFlow's by {steps} steps at most")
             if steps > most_steps or judged["operators_on_edgetpu"] < judged["operators"]:
                 return 1
         for model in ("float32", "float16", "dynamic"):
             said = run(folder, build / "reef", "compile", f"{model}.tflite", "--data", source / "models/images", "-o", ".")
-            if "the model scales its input itself" not in said:
-                sys.exit(f"{model}: the preprocessing layers were not seen:\n{said}")
+            if "the model scales its input itself" not in said.stderr:  # what is on the way to the file is told there
+                sys.exit(f"{model}: the preprocessing layers were not seen:\n{said.stderr}")
             print(f"{model}: quantized and compiled, pixels go in as they are")
         run(folder, build / "reef", "convert", "classifier.keras", "-o", "converted.tflite")
         run(folder, build / "reef", "run", "converted.tflite", "--in", "given.bin", "--out", "found")

@@ -6,7 +6,7 @@ No weights are downloaded. Each model is trained on six drawn pictures (models/s
 a minute of CPU time. Its compiled form must find what Ultralytics' predict finds with the same int8 model in LiteRT: the same boxes,
 masks, keypoints and classes. Truth is not asked for: what a network finds after so short a training depends on the machine's rounding.
 The interpreter that has ultralytics is $REEF_PYTHON, or the one that runs this. A part whose packages are missing
-(onnx2tf and TensorFlow for export(format="edgetpu")) is left out, and the test says so.
+(onnx2tf and TensorFlow for export(format="edgetpu"); a checkout of Frigate, named by REEF_FRIGATE) is left out, and the test says so.
 
 Usage: run_ultralytics.py BUILD_FOLDER SOURCE_FOLDER [PART...]         exit code 77: there is no ultralytics
 Parts: exports, frigate, edgetpu; these run unless some are named. Only if named: all, which is edgetpu with every family,
@@ -287,13 +287,17 @@ def edgetpu(wanted):
     for name in wanted:
         with tempfile.TemporaryDirectory() as folder:
             make_data(pathlib.Path(folder))
-            wrong += not family_passes(pathlib.Path(folder), name)
+            try:
+                wrong += not family_passes(pathlib.Path(folder), name)
+            except SystemExit as end:  # the others are tried all the same
+                print(f"{name}: FAIL: {end}", flush=True)
+                wrong += 1
     if wrong:
         sys.exit(f"{wrong} of {len(wanted)} families fail")
 
 
 def frigate(folder):
-    """The export of docs/frigate.md, as it stands there."""
+    """The export of docs/frigate.md, as it stands there; with REEF_FRIGATE, a checkout of blakeblackshear/frigate, in its own plugin too."""
     wanted, count = make_trained(folder, "yolov8n", "detect")
     page = (source / "docs/frigate.md").read_text()
     program = re.search(r"```python\n(.*?)```", page, re.S)[1].replace("320, 320", "128, 128")
@@ -302,14 +306,18 @@ def frigate(folder):
          "--join-outputs", cwd=folder)
     compiled = folder / "yolo_frigate_int8_edgetpu.tflite"
     pictures = sorted((folder / "detect/images").glob("*.jpg"))
-    ours, theirs = [], []
+    programs = {"a recorder's detector": lambda picture: [HERE / "camera_yolo.py", compiled, picture]}
+    if (checkout := os.environ.get("REEF_FRIGATE")) and has("cv2", "pydantic"):
+        programs["Frigate's own plugin"] = lambda picture: [HERE / "frigate_plugin.py", checkout, compiled, picture, "yolo-generic"]
+    found_by = {name: [] for name in ("reef run", *programs)}
     for picture in pictures:
         found = json.loads(reef("run", "--json", compiled, "--image", picture))["found"]["things"]
-        ours.append([[thing["class"], thing["score"], *thing["box"]] for thing in found])
-        rows = json.loads(subprocess.run([build / "reef", "exec", "--", python, HERE / "camera_yolo.py", compiled, picture], check=True,
-                                         capture_output=True, text=True, timeout=600).stdout)
-        theirs.append([[row[0], row[1], *(128 * row[i] for i in (3, 2, 5, 4))] for row in rows])
-    for name, found in (("reef run", ours), ("a recorder's detector", theirs)):
+        found_by["reef run"].append([[thing["class"], thing["score"], *thing["box"]] for thing in found])
+        for name, command in programs.items():
+            rows = json.loads(subprocess.run([build / "reef", "exec", "--", python, *command(picture)], check=True,
+                                             capture_output=True, text=True, timeout=600).stdout.splitlines()[-1])
+            found_by[name].append([[row[0], row[1], *(128 * row[i] for i in (3, 2, 5, 4))] for row in rows])
+    for name, found in found_by.items():
         right = kept("detect", wanted, found)
         print(f"the export for Frigate, {name}: {right} of {count} boxes of PyTorch's")
         if right < 0.75 * count:

@@ -61,8 +61,8 @@ Result<std::vector<std::int64_t>> Importer::input_shape(const onnx::ValueInfo& i
   std::vector<std::int64_t> dims;
   if (const auto given = options_.input_shapes.find(info.name); given != options_.input_shapes.end()) {
     REEF_REQUIRE(!info.has_shape || info.dims.size() == given->second.size(),
-                 "input '{}' has {} dimensions, but --input-shape gives {}", info.name, info.dims.size(),
-                 given->second.size());
+                 "input '{}' has {} dimensions, but --input-shape gives {}; all are wanted, as in 1,3,224,224",
+                 info.name, info.dims.size(), given->second.size());
     dims = given->second;
   } else {
     if (!info.has_shape) {
