@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import sys
 from typing import Any, List, Optional
 
@@ -41,7 +42,7 @@ def _run(command: str, address: str, program: str, words: List[str]) -> int:
     as_json = "--json" in words
     with connect(address) as scheduler:
         if command == "eval":
-            report = evaluate(scheduler, without(words, {"--keep": 1}), program, value_of(words, "--keep"), quiet=as_json)
+            report = evaluate(scheduler, without(words, {"--keep": 1}), program, value_of(words, "--keep"), quiet=as_json, ends=True)
             print(json.dumps(report, indent=2) if as_json else _figure(report))
             return 0
         if command == "tune":
@@ -111,6 +112,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     if len(given) < 3:
         return _fail("python3 -m reef.cluster COMMAND ADDRESS PROGRAM WORDS...: `reef tune --cluster` and `reef eval --cluster` call this", False)
     command, address, program, *words = given
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a Ray that was started here ends with the driver
     try:
         return _run(command, address, program, words)
     except ProgramFailed as error:
