@@ -42,8 +42,9 @@ def _run(command: str, address: str, program: str, words: List[str]) -> int:
     as_json = "--json" in words
     with connect(address) as scheduler:
         if command == "eval":
-            report = evaluate(scheduler, without(words, {"--keep": 1}), program, value_of(words, "--keep"), quiet=as_json, ends=True)
+            report = evaluate(scheduler, without(words, {"--keep": 1}), program, value_of(words, "--keep"), quiet=as_json)
             print(json.dumps(report, indent=2) if as_json else _figure(report))
+            scheduler.leave(0)
             return 0
         if command == "tune":
             tune(scheduler, words, program, quiet=as_json)

@@ -83,11 +83,10 @@ class _Parts:
 
 
 def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] = None, keep: Optional[str] = None,
-             quiet: bool = False, ends: bool = False) -> Dict[str, Any]:
+             quiet: bool = False) -> Dict[str, Any]:
     """What `reef eval WORDS --json` says.
 
     keep: a folder for the results of shards; a run that was killed goes on with those that are there.
-    ends: nothing follows: the scheduler is closed while the parts are put together.
     """
     program = found_program(program)
     described = run_json(program, ["eval", *without(words, {"--json": 0}), "--describe-samples"])
@@ -105,8 +104,6 @@ def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] 
             write_whole(places[outcome.index], outcome.files["partial.json"])
             progress.show(parts.found + done, len(parts.files))
         progress.end()
-        if ends:
-            scheduler.begin_closing()
         listed = folder / "merge.txt"
         listed.write_text("".join(f"{file.name}\n" for file in parts.files))
         report = run_json(program, ["eval", *without(words, {"--json": 0}), "--merge", str(listed)])

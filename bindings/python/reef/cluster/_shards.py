@@ -132,9 +132,10 @@ def _of_shards(described: dict, count: int) -> Iterator[Shard]:
 
 
 def shard_count(samples: int) -> int:
-    """So many that workers share the work evenly, and so few that starting the program does not count. It depends on the
-    samples alone: a run that goes on with other workers finds the shards that are done."""
-    return max(1, min(samples, max(8, samples // 512), 1024))
+    """So many that workers end at about the same time, also where something else takes a part of a core, and so few that starting the
+    program, which takes 11 ms of CPU, does not count. It depends on the samples alone: a run that goes on with other workers finds the
+    shards that are done."""
+    return max(1, min(samples, max(8, min(32, samples // 48), samples // 512), 1024))
 
 
 def split(data: str, described: dict, truth: Optional[str] = None, count: Optional[int] = None) -> Iterator[Shard]:
