@@ -7,7 +7,11 @@
 #include <iterator>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "console.h"
+#include "data/shard_files.h"
+#include "data_options.h"
 #include "python_package.h"
 #include "usage.h"
 
@@ -16,7 +20,7 @@ namespace {
 
 const PythonStart kStart = {"reef.cluster", "--cluster needs NumPy", "numpy", "numpy ray", "reef ..."};
 
-constexpr std::string_view kOption = "--cluster";
+constexpr std::string_view kOption = "--cluster", kData = "--data";
 
 std::vector<std::string> words_of_this_process() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -28,6 +32,15 @@ std::vector<std::string> words_of_this_process() {
     begin = end + 1;
   }
   return words;
+}
+
+// A pattern of shards as the files that it names, with commas between them: what is sent to workers is files. Anything
+// else, what is wrong included, is left to the command itself.
+std::string with_files_named(const std::string& data) {
+  std::error_code error;
+  if (std::filesystem::exists(data, error)) return data;
+  const auto found = data::find_sample_files(data);
+  return found.ok() ? fmt::format("{}", fmt::join(found->files, ",")) : data;
 }
 
 }  // namespace
@@ -52,12 +65,14 @@ Status become_cluster(const std::string& command, const std::string& address) {
                                     command,
                                     address,
                                     self.string()};
-  const std::vector<std::string> given = words_of_this_process();
+  const std::vector<std::string> given = with_joined_shards(words_of_this_process());
   for (std::size_t i = 2; i < given.size(); ++i) {  // behind the program and the command
     if (given[i] == kOption) {
       ++i;
+    } else if (given[i].starts_with(kData) && given[i].substr(kData.size()).starts_with("=")) {
+      words.push_back(fmt::format("{}={}", kData, with_files_named(given[i].substr(kData.size() + 1))));
     } else if (!given[i].starts_with(std::string(kOption) + "=")) {
-      words.push_back(given[i]);
+      words.push_back(given[i - 1] == kData ? with_files_named(given[i]) : given[i]);
     }
   }
   put_in_front("PYTHONPATH", package.folder.string());

@@ -18,6 +18,7 @@
 #include "compiler/output_check.h"
 #include "console.h"
 #include "data/model_card.h"
+#include "data/shard_files.h"
 #include "data/subset.h"
 #include "data_options.h"
 #include "device_options.h"
@@ -183,11 +184,11 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
   return lines;
 }
 
-// Names of samples that all processes agree on: of pictures the file, of arrays the place in the whole array.
+// Names of samples that all processes agree on: of pictures the file, of arrays and shards the place in the whole set.
 Result<std::vector<std::string>> keys_of(const EvalArguments& arguments, const data::Dataset& dataset,
                                          const std::vector<std::int64_t>& samples) {
-  std::error_code error;
-  const bool are_files = std::filesystem::is_directory(arguments.data.dataset.path, error);
+  REEF_ASSIGN_OR_RETURN(const data::SampleFiles files, data::find_sample_files(arguments.data.dataset.path));
+  const bool are_files = files.kind == data::SampleFiles::Kind::kFolder;
   std::vector<std::string> given, keys;
   if (!arguments.sample_names.empty()) {
     REEF_ASSIGN_OR_RETURN(given, lines_of(arguments.sample_names));
@@ -231,9 +232,33 @@ Result<std::string> settings_of(const EvalArguments& arguments, const data::Data
   return json.dump();
 }
 
+// Class numbers of samples that are not arrays, by which a piece of a set is labelled as the whole is: the number of a
+// folder depends on which folders there are. Empty where what is right is something else.
+Result<std::vector<std::int64_t>> classes_of(const data::Dataset& dataset) {
+  std::vector<std::int64_t> classes;
+  for (std::int64_t sample = 0; sample < dataset.size(); ++sample) {
+    REEF_ASSIGN_OR_RETURN(const data::Truth truth, dataset.truth(sample));
+    if (!truth.shape.empty() || truth.values.size() != 1) return std::vector<std::int64_t>();
+    classes.push_back(static_cast<std::int64_t>(truth.values[0]));
+  }
+  return classes;
+}
+
+// Where the samples of shards lie: for each sample [file, member, first byte, bytes] of all that belongs to it.
+Json shards_json(const data::SampleFiles& files, const data::Dataset& dataset) {
+  Json samples = Json::array();
+  for (std::int64_t sample = 0; sample < dataset.size(); ++sample) {
+    Json pieces = Json::array();
+    for (const data::FilePiece& piece : dataset.pieces_of(sample))
+      pieces.push_back({piece.file, piece.name, piece.at, piece.bytes});
+    samples.push_back(std::move(pieces));
+  }
+  const bool are_tar = files.kind == data::SampleFiles::Kind::kTar;
+  return {{"form", are_tar ? "tar" : "tfrecord"}, {"samples", std::move(samples)}};
+}
+
 // For whoever cuts the samples into pieces: which there are, in which order, and what was settled by looking at all.
 Status describe_samples(const EvalArguments& arguments, const data::Dataset& dataset) {
-  std::error_code error;
   std::string boxes;
   if (arguments.metric == "map50") {
     REEF_ASSIGN_OR_RETURN(boxes, evaluate::settled_boxes(arguments.options.boxes, dataset));
@@ -241,14 +266,21 @@ Status describe_samples(const EvalArguments& arguments, const data::Dataset& dat
   REEF_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                         keys_of(arguments, dataset, data::in_order(dataset.size())));
   const data::DatasetOptions& given = arguments.data.dataset;
-  print_json({{"samples", dataset.size()},
-              {"stored_samples", dataset.stored_samples()},
-              {"pictures_in_files", std::filesystem::is_directory(given.path, error)},
-              {"names", names},
-              {"preprocess", dataset.holds_pictures() ? data::to_string(dataset.preprocess().preprocess) : ""},
-              {"boxes", boxes},
-              {"truth", given.truth},
-              {"labels", given.labels}});
+  using Kind = data::SampleFiles::Kind;
+  REEF_ASSIGN_OR_RETURN(const data::SampleFiles files, data::find_sample_files(given.path));
+  Json json = {{"samples", dataset.size()},
+               {"stored_samples", dataset.stored_samples()},
+               {"pictures_in_files", files.kind == Kind::kFolder},
+               {"names", names},
+               {"preprocess", dataset.holds_pictures() ? data::to_string(dataset.preprocess().preprocess) : ""},
+               {"boxes", boxes},
+               {"truth", given.truth},
+               {"labels", given.labels}};
+  if (files.kind == Kind::kFolder || files.kind == Kind::kTar) {
+    REEF_ASSIGN_OR_RETURN(json["classes"], classes_of(dataset));
+  }
+  if (files.kind == Kind::kTar || files.kind == Kind::kRecords) json["shards"] = shards_json(files, dataset);
+  print_json(json);
   return ok_status();
 }
 

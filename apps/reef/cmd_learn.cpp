@@ -50,7 +50,6 @@ Status learn(LearnArguments arguments) {
   options.data = arguments.data.dataset;
   options.data.budget = options.embed.budget = budget_of(arguments.limits);
   REEF_ASSIGN_OR_RETURN(options.front_end, front_end_options(arguments.front_end));
-  if (arguments.data.shuffle >= 0) options.data.shuffle_seed = static_cast<std::uint32_t>(arguments.data.shuffle);
   if (!arguments.model_labels.empty()) {
     REEF_ASSIGN_OR_RETURN(options.model_labels, data::load_class_names(arguments.model_labels));
   }

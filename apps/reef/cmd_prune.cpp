@@ -185,7 +185,6 @@ Status settle(PruneArguments& arguments) {
   REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(arguments.front_end));
   request.study.budget = request.front_end.budget = arguments.data.dataset.budget = budget_of(arguments.limits);
   request.data = arguments.data.dataset;
-  if (arguments.data.shuffle >= 0) request.data.shuffle_seed = static_cast<std::uint32_t>(arguments.data.shuffle);
   if (arguments.params != 0) request.goal.parameters = arguments.params;
   if (arguments.zeros != 0) request.goal.zeros = arguments.zeros;
   if (!arguments.latency.empty()) {

@@ -12,13 +12,13 @@
 #include "compiler/output_check.h"
 #include "compiler/quantize_json.h"
 #include "console.h"
+#include "data/subset.h"
 #include "json_output.h"
 #include "output_name.h"
 #include "pass_report.h"
 #include "quantize/calibration_part.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
-#include "shard.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -29,7 +29,7 @@ struct Arguments {
   PassFlags passes;
   bool json = false, quiet = false;
   // Calibration in parts.
-  std::string shard, partial, cluster;  // "0/8", file
+  std::string partial, cluster;
   std::vector<std::string> parts;
 };
 
@@ -41,11 +41,11 @@ struct PartTaken {
   bool done = false;
   std::int64_t samples = 0, all = 0;
 };
-quantize::Calibrator part_taker(const std::string& shard, const std::string& path, PartTaken& taken) {
-  return [shard, path, &taken](const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
-                               std::span<const std::int64_t> samples,
-                               const quantize::RunOptions& options) -> Result<quantize::Calibration> {
-    REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> positions, samples_of_shard(shard, std::ssize(samples)));
+quantize::Calibrator part_taker(std::int64_t shard, std::int64_t shards, const std::string& path, PartTaken& taken) {
+  return [=, &taken](const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
+                     std::span<const std::int64_t> samples,
+                     const quantize::RunOptions& options) -> Result<quantize::Calibration> {
+    const std::vector<std::int64_t> positions = data::every_nth(data::in_order(std::ssize(samples)), shard, shards);
     REEF_ASSIGN_OR_RETURN(const quantize::CalibrationPart part,
                           quantize::calibrate_part(model, source, samples, positions, options));
     REEF_RETURN_IF_ERROR(write_file(path, quantize::to_bytes(part)));
@@ -78,7 +78,11 @@ Status quantize_part(QuantizeArguments arguments, const Arguments& given) {
   REEF_RETURN_IF_ERROR(
       compiler::check_files({{given.partial}, {arguments.request.model}, {arguments.request.data}, {}}));
   PartTaken taken;
-  arguments.request.calibrator = part_taker(given.shard, given.partial, taken);
+  // The part is one of the samples that calibrate. Which these are, all processes settle from the whole set.
+  data::DatasetOptions& data = arguments.request.data;
+  arguments.request.calibrator = part_taker(data.shard, data.shards, given.partial, taken);
+  data.shard = 0;
+  data.shards = 1;
   arguments.request.output.clear();
   const auto outcome = quantize_with_progress(arguments, false);
   if (!taken.done) {
@@ -153,13 +157,11 @@ void add_quantize(Command& app, Action& action) {
   add_limit_flags(command, how.limits);
   {
     const OptionGroup group(command, "In parts, in several processes (docs/cluster.md)");
-    command
-        .add_option("--shard", arguments->shard,
-                    "Calibrate only with this part of the samples, with --partial: 0/4 is every fourth")
-        .option_text("I/N");
-    Option partial =
-        command.add_option("--partial", arguments->partial, "Write what was seen of the samples to this file, and stop")
-            .writes();
+    Option partial = command
+                         .add_option("--partial", arguments->partial,
+                                     "Write what was seen of the samples, or with --shard of some of those that "
+                                     "calibrate, to this file, and stop")
+                         .writes();
     command
         .add_option("--calibration-parts", arguments->parts,
                     "Go on from these files, which must hold every sample once")

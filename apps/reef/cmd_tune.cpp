@@ -108,7 +108,6 @@ Status settle(TuneArguments& arguments) {
   limits.bytes = static_cast<std::int64_t>(std::ceil(arguments.memory_mib * kMib));
   subject.budget = subject.front_end.budget = arguments.data.dataset.budget = Budget(limits);
   subject.data = arguments.data.dataset;
-  if (arguments.data.shuffle >= 0) subject.data.shuffle_seed = static_cast<std::uint32_t>(arguments.data.shuffle);
   REEF_ASSIGN_OR_RETURN(request.search.goal, tune::parse_goal(arguments.goal));
   subject.link = chip::link_profiles().data();
   subject.host_is_assumed = arguments.link.empty();

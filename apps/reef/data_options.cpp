@@ -35,6 +35,32 @@ void add_anchors_option(Command& command, std::string& text) {
       .check({is_readable, ""});
 }
 
+void add_order_options(Command& command, data::DatasetOptions& options, std::string& shuffle, std::string& shard) {
+  const auto is_seed = [&options](std::string& text) -> std::string {
+    std::uint32_t seed = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, seed);
+    if (error != std::errc() || end != last) return fmt::format("'{}' is no seed: a number from 0 to 4294967295", text);
+    options.shuffle_seed = seed;
+    return "";
+  };
+  command.add_option("--shuffle", shuffle, "Mix the samples first, by this seed").option_text("N").check({is_seed, ""});
+  const auto is_part = [&options](std::string& text) -> std::string {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.shard);
+    const char* const last = text.data() + text.size();
+    const bool has_slash = error == std::errc() && end < last && *end == '/';
+    const auto [end_of_all, problem] = std::from_chars(has_slash ? end + 1 : last, last, options.shards);
+    const bool is_right = has_slash && problem == std::errc() && end_of_all == last && options.shard >= 0 &&
+                          options.shards >= 1 && options.shard < options.shards;
+    return is_right ? "" : fmt::format("'{}' is no part: 0/4 is the first of four, 3/4 the last", text);
+  };
+  command
+      .add_option("--shard", shard,
+                  "Use only this part of the samples: 0/4 is every fourth from the first on, 1/4 from the second on")
+      .option_text("I/N")
+      .check({is_part, ""});
+}
+
 void add_data_options(Command& command, DataArguments& arguments, bool is_required) {
   const OptionGroup group(command, "Samples");
   data::DatasetOptions& options = arguments.dataset;
@@ -57,22 +83,7 @@ void add_data_options(Command& command, DataArguments& arguments, bool is_requir
                      "Text file with one class name a line, for sub-folders and file names");
   add_preprocess_option(command, options.preprocess);
   command.add_option("--limit", options.limit, "Use only the first N samples").check(not_negative());
-  command.add_option("--shuffle", arguments.shuffle, "Mix the samples first, by this seed")
-      .check(between(0, 0xFFFFFFFF));
-  const auto is_part = [&options](std::string& text) -> std::string {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.shard);
-    const char* const last = text.data() + text.size();
-    const bool has_slash = error == std::errc() && end < last && *end == '/';
-    const auto [end_of_all, problem] = std::from_chars(has_slash ? end + 1 : last, last, options.shards);
-    const bool is_right = has_slash && problem == std::errc() && end_of_all == last && options.shard >= 0 &&
-                          options.shards >= 1 && options.shard < options.shards;
-    return is_right ? "" : fmt::format("'{}' is no part: 0/4 is the first of four, 3/4 the last", text);
-  };
-  command
-      .add_option("--shard", arguments.shard,
-                  "Use only this part of the samples: 0/4 is every fourth from the first on, 1/4 from the second on")
-      .option_text("I/N")
-      .check({is_part, ""});
+  add_order_options(command, options, arguments.shuffle, arguments.shard);
 }
 
 void add_stages_option(Command& command, DataArguments& arguments) {
@@ -107,7 +118,6 @@ Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& argu
                                                        const ir::Model& model, bool quiet) {
   data::DatasetOptions options = arguments.dataset;
   options.use = use;
-  if (arguments.shuffle >= 0) options.shuffle_seed = static_cast<std::uint32_t>(arguments.shuffle);
   REEF_ASSIGN_OR_RETURN(auto dataset, data::Dataset::open(options, model));
   if (!quiet) {
     print_error("reef: {}\n", dataset->describe());

@@ -16,9 +16,8 @@ namespace reef::app {
 
 struct DataArguments {
   data::DatasetOptions dataset;
-  std::int64_t shuffle = -1;  // seed; negative: in order
-  std::string shard;          // as written; dataset.shard and .shards have the numbers
-  bool is_verbose = false;    // print what the stages did
+  std::string shuffle, shard;  // as written; `dataset` has the numbers
+  bool is_verbose = false;     // print what the stages did
 };
 
 // A shell makes several words of `--data shards/*.tar`: shards that follow each other become one word, with commas.
@@ -26,6 +25,8 @@ std::vector<std::string> with_joined_shards(const std::vector<std::string>& word
 
 // --data, --array, --truth, --labels, --preprocess, --limit, --shuffle, --shard.
 void add_data_options(Command& command, DataArguments& arguments, bool is_required);
+// --shuffle and --shard alone, whose numbers go into `options` when they are checked.
+void add_order_options(Command& command, data::DatasetOptions& options, std::string& shuffle, std::string& shard);
 // --verbose, for commands that have none.
 void add_stages_option(Command& command, DataArguments& arguments);
 // Also --preprocess alone, for commands that take a single picture.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "command_help.h"
+#include "data_options.h"
 #include "progress.h"
 #include "usage.h"
 
@@ -39,6 +40,7 @@ void add_data_options(Command& command, QuantizeArguments& arguments) {
                       data::describe_presets())
       .option_text("PRESET");
   command.add_option("--limit", data.limit, "Use only the first N samples").check(positive());
+  add_order_options(command, data, arguments.shuffle, arguments.shard);
   command.add_option("--held-back", arguments.request.how.held_back,
                      "Samples kept from calibration to measure with (default: a fifth, 32 at most, and others too "
                      "where runs are cheap; 0: measure nothing, choose nothing)");

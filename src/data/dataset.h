@@ -54,6 +54,13 @@ struct StoredSample {
   numpy::Array row;
 };
 
+// Bytes of a file, as they are when it is unpacked, that belong to a sample.
+struct FilePiece {
+  std::string file;
+  std::string name;  // of the member of an archive
+  std::uint64_t at = 0, bytes = 0;
+};
+
 // Where samples lie, before they are chosen and preprocessed.
 class SampleStore {
  public:
@@ -68,6 +75,8 @@ class SampleStore {
   virtual std::string name_of(std::int64_t sample) const = 0;  // file, or array and number
   // The same for messages: where a person finds it.
   virtual std::string place_of(std::int64_t sample, const InputSpec& /*input*/) const { return name_of(sample); }
+  // Of shards: all that belongs to the sample, for whoever cuts shards into others. A record with its checksums.
+  virtual std::vector<FilePiece> pieces_of(std::int64_t /*sample*/) const { return {}; }
   // Names of classes by number, where the data themselves tell them.
   virtual std::map<std::int64_t, std::string> class_names() const { return {}; }
 };
@@ -111,6 +120,9 @@ class Dataset : public SampleSource {
   std::string describe() const;
   std::string name_of(std::int64_t sample) const { return store_->name_of(order_[static_cast<std::size_t>(sample)]); }
   std::map<std::int64_t, std::string> class_names() const { return store_->class_names(); }
+  std::vector<FilePiece> pieces_of(std::int64_t sample) const {
+    return store_->pieces_of(order_[static_cast<std::size_t>(sample)]);
+  }
   ReadCounters counters() const;
 
  private:

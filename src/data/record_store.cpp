@@ -193,6 +193,12 @@ class RecordStore : public SampleStore {
     return fmt::format("'{}', record {}", files_[place.file]->path(), place.number);
   }
 
+  std::vector<FilePiece> pieces_of(std::int64_t sample) const override {
+    constexpr std::uint64_t kBefore = 12, kBehind = 4;  // the length with its checksum, the data's checksum
+    const Place& place = places_[static_cast<std::size_t>(sample)];
+    return {{files_[place.file]->path(), "", place.record.at - kBefore, place.record.bytes + kBefore + kBehind}};
+  }
+
  private:
   struct Place {
     std::size_t file = 0, number = 0;

@@ -118,6 +118,12 @@ class TarStore : public SampleStore {
     const Group& from = group(sample);
     return fmt::format("'{}', sample '{}'", files_[from.parts[0].shard]->path(), from.key);
   }
+  std::vector<FilePiece> pieces_of(std::int64_t sample) const override {
+    std::vector<FilePiece> pieces;
+    for (const Part& part : group(sample).parts)
+      pieces.push_back({files_[part.shard]->path(), part.member.name, part.member.at, part.member.bytes});
+    return pieces;
+  }
   std::map<std::int64_t, std::string> class_names() const override { return folders_; }
 
  private:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """reef.cluster: equal figures for any number of workers, workers and drivers that die, bad input; with Ray where it is there."""
 
+import io
 import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -42,6 +45,42 @@ def run(*words):
     return done.returncode, json.loads(done.stdout)
 
 
+def varint(value):
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def entry(number, content):
+    """A field of a protobuf message that is a string or a message."""
+    return bytes([number << 3 | 2]) + varint(len(content)) + content
+
+
+def example(picture, label):
+    """tf.train.Example with an encoded picture and a class number."""
+    def feature(name, kind, values):
+        return entry(1, entry(1, name.encode()) + entry(2, entry(kind, values)))
+    return entry(1, feature("image/encoded", 1, entry(1, picture)) + feature("image/class/label", 3, entry(1, varint(label))))
+
+
+def checksum(data):
+    """CRC-32C, masked as TFRecord files have it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + checksum(length) + data + checksum(data)
+
+
 WORDS = ["--data", str(PICTURES), "--labels", str(LABELS), "--metric", "top1"]
 
 
@@ -63,10 +102,12 @@ class Shards(Folder):
 
     def test_pieces_of_pictures_together_are_all_of_them(self):
         described = self.described("--data", PICTURES, "--labels", LABELS)
-        shards = cluster.split(str(PICTURES), described, count=5)
-        names = [name for shard in shards for name in shard.blob.names]
-        self.assertEqual(sorted(names), sorted("pictures/" + path.name for path in PICTURES.iterdir()))
-        self.assertEqual([shard.first for shard in shards], [0, 3, 6, 9, 12])
+        shards = list(cluster.split(str(PICTURES), described, count=5))
+        names = [[name for name in shard.blob.names if name != "truth.txt"] for shard in shards]
+        self.assertEqual(sorted(sum(names, [])), sorted("pictures/" + path.name for path in PICTURES.iterdir()))
+        for k, own in enumerate(names):
+            by_hand = self.described("--data", PICTURES, "--labels", LABELS, "--shard", f"{k}/5")["names"]
+            self.assertEqual(sorted(own), sorted("pictures/" + name for name in by_hand))
 
     def test_pieces_of_arrays_follow_the_order_that_was_asked_for(self):
         images = np.random.default_rng(0).integers(0, 256, (11, 96, 96, 3), np.uint8)
@@ -75,14 +116,11 @@ class Shards(Folder):
         described = self.described("--data", file, "--shuffle", "3", "--limit", "7")
         order = [int(name) for name in described["names"]]
         self.assertEqual(len(set(order)), 7)
-        shards = cluster.split(str(file), described, count=3)
-        found = []
-        for shard in shards:
+        for shard in cluster.split(str(file), described, count=3):
             place = shard.blob.unpack(self.folder / "blobs")
             with np.load(place / shard.data) as piece:
                 self.assertEqual(sorted(piece.files), ["images", "labels"])
-                found += list(piece["images"])
-        np.testing.assert_array_equal(np.stack(found), images[order])
+                np.testing.assert_array_equal(piece["images"], images[order[shard.number::3]])
 
     def test_blobs_keep_contents_and_are_unpacked_once(self):
         blob = cluster.Blob.of({"a/b.txt": b"one", "c": b""})
@@ -122,6 +160,59 @@ class Evaluate(Folder):
         with cluster.connect("local:2") as scheduler:
             report = cluster.evaluate(scheduler, [str(detector), *words], self.program, quiet=True)
         self.assertEqual(self.figure(report), self.figure(whole))
+
+    def compared(self, *words, model=MODEL):
+        """Two workers and one process agree; the number of shards is more than one."""
+        code, whole = run("eval", model, *words)
+        self.assertEqual(code, 0, whole)
+        with cluster.connect("local:2") as scheduler:
+            report = cluster.evaluate(scheduler, [str(model), *map(str, words)], self.program, quiet=True)
+        self.assertGreater(report["shards"], 1)
+        self.assertEqual(self.figure(report), self.figure(whole))
+        return whole
+
+    def classes(self, *kinds):
+        """The creatures in folders. Their names alone decide which number a class has."""
+        folder = self.folder / "classes"
+        for path in sorted(PICTURES.iterdir()):
+            kind = path.stem.split("_")[0]
+            if not kinds or kind in kinds:
+                (folder / kind).mkdir(parents=True, exist_ok=True)
+                (folder / kind / path.name).write_bytes(path.read_bytes())
+        return folder
+
+    def test_the_number_of_a_folder_is_that_of_the_whole_set(self):
+        """A shard has pictures of some classes only."""
+        whole = self.compared("--data", self.classes(), "--metric", "top1")
+        self.assertGreater(whole["value"], 0.9)  # the labels of the model are in alphabetical order, as folders are
+
+    def test_archives_and_records_are_cut_by_samples(self):
+        samples = sorted(self.classes().rglob("*.*"))
+        shards = [[], []]
+        for number, path in enumerate(samples):
+            shards[number % 2].append(path)
+        for k, (name, mode) in enumerate((("a.tar", "w"), ("b.tar.gz", "w:gz"))):
+            with tarfile.open(self.folder / name, mode) as by_folder, tarfile.open(self.folder / f"cls_{name}", mode) as by_number:
+                for number, path in enumerate(shards[k]):
+                    by_folder.add(path, f"{path.parent.name}/{path.name}")
+                    by_number.add(path, f"{number:04}{path.suffix}")  # both archives have these names
+                    label = str(sorted({other.parent.name for other in samples}).index(path.parent.name)).encode()
+                    member = tarfile.TarInfo(f"{number:04}.cls")
+                    member.size = len(label)
+                    by_number.addfile(member, io.BytesIO(label))
+        for stem in ("", "cls_"):
+            data = f"{self.folder}/{stem}a.tar,{self.folder}/{stem}b.tar.gz"
+            whole = self.compared("--data", data, "--metric", "top1", "--shuffle", "3")
+            self.assertGreater(whole["value"], 0.9)
+        done = subprocess.run([self.program, "eval", str(MODEL), "--data", self.folder / "a.tar", self.folder / "b.tar.gz", "--metric", "top1",
+                               "--cluster", "local:2", "--json"], capture_output=True, text=True, env=dict(os.environ, REEF_PYTHON=sys.executable))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["samples"], len(samples))
+        records = self.folder / "set.tfrecord"
+        records.write_bytes(b"".join(record(example(path.read_bytes(), sorted({p.parent.name for p in samples}).index(path.parent.name)))
+                                     for path in samples))
+        whole = self.compared("--data", records, "--metric", "top1", "--limit", "11")
+        self.assertGreater(whole["value"], 0.9)
 
     def test_a_run_that_was_killed_goes_on(self):
         keep = self.folder / "parts"

@@ -304,6 +304,32 @@ class TrainingTest(unittest.TestCase):
         self.assertGreater(float((after - before).abs().mean()), 0.01)
         self.assertLess(float((after - quantized).abs().mean()), 0.25 * float((after - before).abs().mean()))
 
+    def test_weights_go_back_behind_a_flatten_and_in_one_dimension(self):
+        """The graph has the channels of a picture last, so the columns of the layer behind are in another order."""
+        modules = ((lambda: nn.Sequential(nn.Conv2d(8, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(6 * 36, 4)), IMAGE),
+                   (lambda: nn.Sequential(nn.Conv1d(8, 12, 3, padding=1), nn.BatchNorm1d(12), nn.ReLU(), nn.Conv1d(12, 12, 3, groups=12),
+                                          nn.Flatten(), nn.Linear(12 * 8, 4)), (1, 8, 10)))
+        for build, shape in modules:
+            module, qat, samples = prepared(build, shape)
+            shaken(qat)
+            with torch.no_grad():
+                before = module(samples)
+                self.assertEqual(reef.torch.write_back(qat, module), [])
+                after, quantized = module(samples), qat(samples)
+            self.assertGreater(float((after - before).abs().mean()), 0.01)
+            self.assertLess(float((after - quantized).abs().mean()), 0.25 * float((after - before).abs().mean()))
+
+    def test_what_one_exporter_does_not_know_another_one_does(self):
+        try:
+            import onnxscript  # noqa: F401
+        except ImportError as error:
+            raise unittest.SkipTest("onnxscript is not installed") from error
+        module, qat, samples = prepared(lambda: nn.Sequential(nn.Conv2d(8, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Conv2d(6, 4, 1)), IMAGE)
+        with torch.no_grad():
+            self.assertLess(float((module(samples) - qat(samples)).abs().mean()), 0.05)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(differing(qat, folder, 16)[0], 0)
+
     def test_a_teacher_takes_back_what_was_lost(self):
         torch.manual_seed(0)
         module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(),
@@ -373,6 +399,11 @@ class RefusalsTest(unittest.TestCase):
                 return self.lstm(x)[0]
 
         self.refused("twin|leaves to the CPU", Recurrent(), torch.zeros(1, 4, 8), torch.randn(32, 4, 8))
+
+    def test_an_operator_without_code_is_named_before_training(self):
+        """The chip's rules allow it, but its scratch does not fit: known only when code is made."""
+        module = nn.Sequential(nn.Conv2d(3, 8, 1), nn.ReLU(), nn.Conv2d(8, 8, 31, padding=15, groups=8))
+        self.refused("leaves to the CPU.*DEPTHWISE_CONV_2D.*does not fit", module, torch.zeros(1, 3, 32, 32), torch.randn(8, 3, 32, 32))
 
     def test_nothing_is_written_where_there_is_no_folder(self):
         _, qat, _ = prepared(lambda: nn.Conv2d(8, 8, 1), IMAGE)

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import sys
 from typing import Any, List, Optional
 
@@ -43,6 +44,7 @@ def _run(command: str, address: str, program: str, words: List[str]) -> int:
         if command == "eval":
             report = evaluate(scheduler, without(words, {"--keep": 1}), program, value_of(words, "--keep"), quiet=as_json)
             print(json.dumps(report, indent=2) if as_json else _figure(report))
+            scheduler.leave(0)
             return 0
         if command == "tune":
             tune(scheduler, words, program, quiet=as_json)
@@ -111,6 +113,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     if len(given) < 3:
         return _fail("python3 -m reef.cluster COMMAND ADDRESS PROGRAM WORDS...: `reef tune --cluster` and `reef eval --cluster` call this", False)
     command, address, program, *words = given
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a Ray that was started here ends with the driver
     try:
         return _run(command, address, program, words)
     except ProgramFailed as error:

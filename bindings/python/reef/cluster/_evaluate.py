@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import pathlib
 import tempfile
-from typing import Any, Dict, List, Optional, Sequence
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from ._program import Progress, found_program, run_json, value_of, without
 from ._scheduler import ClusterError, Scheduler
@@ -46,6 +47,41 @@ def _job(shard: Shard, blob: Any, model: Any, words: Sequence[str], described: d
     return Job(("eval", *sent, *more, "--json"), (model, blob), {}, program)
 
 
+def _part_file(folder: pathlib.Path, settled: str, shard: Shard) -> pathlib.Path:
+    return folder / f"{Blob.of({'key': f'{settled} {shard.blob.key} {shard.number}'.encode()}).key}.json"
+
+
+class _Parts:
+    """The parts of one evaluation: files of a folder, which shards have left or will leave there."""
+
+    def __init__(self, folder: pathlib.Path, model: str, words: Sequence[str], described: dict, program: str):
+        self.folder, self.model, self.words, self.described, self.program = folder, model, words, described, program
+        self.blob = Blob.of({pathlib.Path(model).name: pathlib.Path(model).read_bytes()})
+        self.files: List[pathlib.Path] = []
+        self.found = 0
+        told = {key: value for key, value in described.items() if key not in ("names", "classes", "shards")}
+        self._settled = self.blob.key + Blob.of({"words": "\0".join(without(words, _FOR_DRIVER)).encode(),
+                                                 "described": repr(sorted(told.items())).encode()}).key
+
+    def jobs(self, scheduler: Scheduler, places: List[pathlib.Path]) -> Iterator[Job]:
+        """A job for each shard whose part is not there; `places` gets the files of their parts."""
+        words, described = self.words, self.described
+        data, truth, labels = value_of(words, "--data"), value_of(words, "--truth"), described["labels"]
+        model: Any = None
+        for shard in split(data, described, truth if truth and os.path.isfile(truth) else None):
+            file = _part_file(self.folder, self._settled, shard)
+            self.files.append(file)
+            if file.exists():
+                self.found += 1
+                continue
+            if model is None:
+                model = scheduler.put(self.blob)
+                more = (scheduler.put(Blob.of({pathlib.Path(labels).name: pathlib.Path(labels).read_bytes()})),) if labels else ()
+            places.append(file)
+            job = _job(shard, scheduler.put(shard.blob), model, words, described, self.model, self.program)
+            yield replace(job, blobs=job.blobs + more)
+
+
 def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] = None, keep: Optional[str] = None,
              quiet: bool = False) -> Dict[str, Any]:
     """What `reef eval WORDS --json` says.
@@ -54,39 +90,23 @@ def evaluate(scheduler: Scheduler, words: Sequence[str], program: Optional[str] 
     """
     program = found_program(program)
     described = run_json(program, ["eval", *without(words, {"--json": 0}), "--describe-samples"])
-    name, data, truth = _model_of(words), value_of(words, "--data"), value_of(words, "--truth")
-    shards = split(data, described, truth if truth and os.path.isfile(truth) else None)
-    model_blob = Blob.of({pathlib.Path(name).name: pathlib.Path(name).read_bytes()})
-    labels = Blob.of({pathlib.Path(described["labels"]).name: pathlib.Path(described["labels"]).read_bytes()}) if described["labels"] else None
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(keep or scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        settled = Blob.of({"words": "\0".join(without(words, _FOR_DRIVER)).encode(), "described": repr(sorted(
-            (key, value) for key, value in described.items() if key != "names")).encode()}).key
-        files = [folder / f"{Blob.of({'key': f'{model_blob.key} {settled} {shard.blob.key} {shard.first}'.encode()}).key}.json"
-                 for shard in shards]
+        parts = _Parts(folder, _model_of(words), words, described, program)
         seconds: List[float] = []
-        left = [number for number, file in enumerate(files) if not file.exists()]
-        if left:
-            model = scheduler.put(model_blob)
-            more = (scheduler.put(labels),) if labels is not None else ()
-            jobs = []
-            for number in left:
-                job = _job(shards[number], scheduler.put(shards[number].blob), model, words, described, name, program)
-                jobs.append(Job(job.words, job.blobs + more, {}, program))
-            progress, done = Progress("shards", quiet), len(shards) - len(left)
-            progress.show(done, len(shards))
-            for outcome in scheduler.run(jobs):
-                if outcome.code != 0:
-                    raise ClusterError(why(outcome))
-                seconds.append(outcome.cpu_seconds)
-                write_whole(files[left[outcome.index]], outcome.files["partial.json"])
-                done += 1
-                progress.show(done, len(shards))
-            progress.end()
+        places: List[pathlib.Path] = []
+        progress = Progress("shards", quiet)
+        for done, outcome in enumerate(scheduler.run(parts.jobs(scheduler, places)), 1):
+            if outcome.code != 0:
+                raise ClusterError(why(outcome))
+            seconds.append(outcome.cpu_seconds)
+            write_whole(places[outcome.index], outcome.files["partial.json"])
+            progress.show(parts.found + done, len(parts.files))
+        progress.end()
         listed = folder / "merge.txt"
-        listed.write_text("".join(f"{file.name}\n" for file in files))
+        listed.write_text("".join(f"{file.name}\n" for file in parts.files))
         report = run_json(program, ["eval", *without(words, {"--json": 0}), "--merge", str(listed)])
-    report["workers"], report["shards"], report["shards_found"] = scheduler.workers, len(shards), len(shards) - len(left)
+    report["workers"], report["shards"], report["shards_found"] = scheduler.workers, len(parts.files), parts.found
     report["cpu_seconds_of_shards"] = seconds
     return report

@@ -11,29 +11,24 @@ from typing import List, Optional, Sequence
 
 from ._program import Progress, found_program, replaced, value_of, without
 from ._scheduler import ClusterError, Scheduler
-from ._work import Blob, Job, why
+from ._work import Inputs, Job, why
 
 PARTS = 16  # whatever the number of workers, so that parts can be kept
 _FOR_DRIVER = {"--json": 0, "--quiet": 0, "-o": 1, "--output": 1, "--threads": 1, "--report": 1}
 
 
-def _file_blob(path: str) -> Blob:
-    place = pathlib.Path(path)
-    if place.is_dir():
-        return Blob.of({str(file.relative_to(place)): file.read_bytes() for file in sorted(place.rglob("*")) if file.is_file()})
-    return Blob.of({place.name: place.read_bytes()})
-
-
 def calibrate(scheduler: Scheduler, words: Sequence[str], folder: str, program: Optional[str] = None, quiet: bool = False) -> List[str]:
     """Files in `folder` for `reef quantize WORDS --calibration-parts FILES`."""
     program = found_program(program)
+    if value_of(words, "--shard") is not None:
+        raise ClusterError("--cluster cuts the samples into parts itself; --shard is for runs by hand")
     places, blobs = {}, []
     model = next((word for word in words if os.path.isfile(word)), None)
     for path in [model, *(value_of(words, option) for option in ("--data", "--labels", "--truth"))]:
-        if path and os.path.exists(path) and path not in places:
-            blob = _file_blob(path)
-            places[path] = "{%d}" % len(blobs) + ("" if os.path.isdir(path) else "/" + pathlib.Path(path).name)
-            blobs.append(scheduler.put(blob))
+        inputs = Inputs.of(path or "") if path not in places else None
+        if inputs is not None:
+            places[path] = inputs.word("{%d}" % len(blobs))
+            blobs.append(scheduler.put(inputs.blob))
     sent = replaced(without(words, _FOR_DRIVER), places)
     jobs = [Job(("quantize", *sent, "--threads", "1", "--shard", f"{k}/{PARTS}", "--partial", "{out}/part.bin", "--json"), tuple(blobs),
                 {}, program) for k in range(PARTS)]

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import importlib.util
+import logging
 import os
 import pathlib
 import re
+import signal
 import socket
+import sys
 import tempfile
 from dataclasses import replace
-from typing import Any, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _work
 from ._work import Blob, Job, Outcome
@@ -32,12 +37,16 @@ class Scheduler:
     def put(self, blob: Blob) -> Any:
         raise NotImplementedError
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """The outcome of every job, once each, in the order in which they end. A job whose worker dies is done again."""
-        tries, pending = [0] * len(jobs), {}
-        for index, job in enumerate(jobs):
-            pending[self._start(job)] = index
+    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """The outcome of every job, once each, in the order in which they end. A job whose worker dies is done again. Jobs begin as they
+        are made: a generator prepares later ones while earlier ones are done."""
+        begun: List[Job] = []
+        pending: Dict[Any, int] = {}
         try:
+            for job in jobs:
+                pending[self._start(job)] = len(begun)
+                begun.append(job)
+            tries = [0] * len(begun)
             while pending:
                 for handle in self._wait(list(pending)):
                     index = pending.pop(handle)
@@ -47,13 +56,16 @@ class Scheduler:
                     if outcome is None or outcome.code < 0:
                         tries[index] += 1
                         if tries[index] >= TRIES:
-                            raise ClusterError(f"the worker of `reef {' '.join(jobs[index].words)}` died {TRIES} times: "
+                            raise ClusterError(f"the worker of `reef {' '.join(begun[index].words)}` died {TRIES} times: "
                                                f"{why or f'signal {-outcome.code}'}")
-                        pending[self._start(jobs[index])] = index
+                        pending[self._start(begun[index])] = index
                         continue
                     yield replace(outcome, index=index)
         finally:
             self._cancel(list(pending))
+
+    def leave(self, code: int) -> None:
+        """The process ends with this code, all of it done and said. May return: then close() is left to do."""
 
     def close(self) -> None:
         pass
@@ -126,30 +138,47 @@ def _require_listener(address: str) -> None:
 
 
 class RayScheduler(Scheduler):
-    """Tasks of a Ray cluster. Blobs are in its object store: a worker reads them in place."""
+    """Tasks of a Ray cluster. Blobs are in its object store: a worker reads them in place.
+
+    Ray takes seconds to start, most of which it waits for its own servers; that happens beside what the driver does first.
+    """
 
     def __init__(self, address: Optional[str], workers: Optional[int]):
-        os.environ.setdefault("RAY_raylet_start_wait_time_s", str(START_SECONDS))
-        try:
-            import ray
-        except ImportError as error:
+        if importlib.util.find_spec("ray") is None:
             raise ClusterError("--cluster ray needs Ray, and Python does not have it: pip install 'reef-tpu[ray]'; --cluster local:N "
-                               "needs nothing") from error
-        self._ray = ray
+                               "needs nothing")
         if address is not None:
             _require_listener(address)
-        # Workers find the program and Reef's settings as the driver does. What they run is sent along, so that they need not
-        # have this package; an installed one is not looked at.
-        environment = {name: os.environ[name] for name in ("REEF_PROGRAM", "REEF_LIBRARY") if name in os.environ and address is None}
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._connected = self._thread.submit(self._connect, address, workers)
+        self._is_own = address is None
+
+    @staticmethod
+    def _connect(address: Optional[str], workers: Optional[int]) -> "tuple[Any, Any, int]":
+        """Ray, the task that does a job, and the number of workers."""
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", str(START_SECONDS))
+        import ray
+        logging.getLogger("ray").setLevel(logging.ERROR)  # it would say that only a main thread can handle signals
+        # Workers of a Ray that starts here have this process's environment, and with it REEF_PROGRAM and REEF_LIBRARY. (A runtime_env
+        # would do that, too, but throws away the workers that Ray starts with.)
         try:
             ray.init(address=address, num_cpus=workers, log_to_driver=False, logging_level="ERROR", include_dashboard=False if address is None else None,
-                     configure_logging=False, ignore_reinit_error=True, runtime_env={"env_vars": environment} if environment else None)
+                     configure_logging=False, ignore_reinit_error=True)
         except Exception as error:  # Ray raises Exception itself where a node does not start
             raise ClusterError(_no_cluster(address, str(error).splitlines()[0] if str(error) else type(error).__name__)) from error
-        self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        # What workers run is sent along, so that they need not have this package; an installed one is not looked at.
         ray.cloudpickle.register_pickle_by_value(_work)
         # Ray starts a worker that died again by itself; what ends too often is told.
-        self._task = ray.remote(num_cpus=1, max_retries=TRIES)(_do_with_blobs)
+        task = ray.remote(num_cpus=1, max_retries=TRIES)(_do_with_blobs)
+        return ray, task, workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    @property
+    def _ray(self) -> Any:
+        return self._connected.result()[0]
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        return self._connected.result()[2]
 
     def put(self, blob: Blob) -> Any:
         import numpy as np
@@ -157,7 +186,7 @@ class RayScheduler(Scheduler):
 
     def _start(self, job: Job) -> Any:
         # Top-level arguments that are references are resolved by Ray, in place where the object is on the node.
-        return self._task.remote(_work, replace(job, blobs=()), *job.blobs)
+        return self._connected.result()[1].remote(_work, replace(job, blobs=()), *job.blobs)
 
     def _wait(self, handles: List[Any]) -> List[Any]:
         return self._ray.wait(handles, num_returns=1)[0]
@@ -174,8 +203,33 @@ class RayScheduler(Scheduler):
         for handle in handles:
             self._ray.cancel(handle, force=True)
 
+    def leave(self, code: int) -> None:
+        # Everything of a Ray that was started here is a descendant of this process. Asking its servers one by one to end takes a second.
+        if self._is_own and (there := _descendants(os.getpid())):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for process in there:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            os._exit(code)
+
     def close(self) -> None:
-        self._ray.shutdown()
+        if self._connected.exception() is None:
+            self._ray.shutdown()
+        self._thread.shutdown(wait=True)
+
+
+def _descendants(process: int) -> List[int]:
+    """Children of a process, their children and so on (Linux; elsewhere none)."""
+    parents: Dict[int, List[int]] = {}
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # "PID (NAME) STATE PARENT ...", where the name may hold anything.
+            parents.setdefault(int(status.read_text().rpartition(")")[2].split()[1]), []).append(int(status.parent.name))
+    found = list(parents.get(process, []))
+    for child in found:  # grows while it is walked
+        found += parents.get(child, [])
+    return found
 
 
 def _do_with_blobs(work: Any, job: Job, *blobs: Blob) -> Outcome:

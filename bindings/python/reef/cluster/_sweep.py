@@ -3,43 +3,37 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
-from typing import Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from ._scheduler import ClusterError, Scheduler
-from ._work import Blob, Job, Outcome
-
-
-def _blob_of(path: pathlib.Path) -> Blob:
-    if path.is_dir():
-        return Blob.of({str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()})
-    return Blob.of({path.name: path.read_bytes()})
+from ._work import Inputs, Job, Outcome
 
 
 def sweep(scheduler: Scheduler, commands: Sequence[Sequence[str]], program: Optional[str] = None) -> Iterator[Outcome]:
     """The outcome of each command, as they end; Outcome.index says which it was.
 
-    A word that names a file or folder that exists (also behind "=") is an input: it is sent to the workers once, however many
+    A word that names files or a folder that exist (also behind "=") is an input: it is sent to the workers once, however many
     commands name it. {out} is a folder of the command's own; what it makes there comes back as Outcome.files.
     """
-    known: Dict[str, object] = {}
+    known: Dict[str, Any] = {}  # what was put for a word, and how it is spelled there; None: the word names no file
     jobs: List[Job] = []
     for words in commands:
         blobs: List[object] = []
         sent: List[str] = []
         for number, word in enumerate(words):
             option, equals, value = word.partition("=") if word.startswith("--") and "=" in word else ("", "", word)
-            path = pathlib.Path(value)
-            if number == 0 or "{out}" in value or value in ("", ".") or not os.path.exists(path):
+            if number == 0 or "{out}" in value or value in ("", "."):
                 sent.append(word)
                 continue
-            key = str(path.resolve())
-            if key not in known:
-                known[key] = scheduler.put(_blob_of(path))
-            blobs.append(known[key])
-            place = "{%d}" % (len(blobs) - 1)
-            sent.append(option + equals + (place if path.is_dir() else f"{place}/{path.name}"))
+            if value not in known:
+                inputs = Inputs.of(value)
+                known[value] = None if inputs is None else (scheduler.put(inputs.blob), inputs)
+            if known[value] is None:
+                sent.append(word)
+                continue
+            blob, inputs = known[value]
+            sent.append(option + equals + inputs.word("{%d}" % len(blobs)))
+            blobs.append(blob)
         jobs.append(Job(tuple(sent), tuple(blobs), {}, program))
     if not jobs:
         raise ClusterError("there are no commands to run")

@@ -13,7 +13,7 @@ from typing import Dict, List, Optional, Sequence
 
 from ._program import Progress, found_program, replaced, run_json, value_of, without
 from ._scheduler import ClusterError, Scheduler
-from ._work import Blob, Job, why, write_whole
+from ._work import Blob, Inputs, Job, why, write_whole
 
 _FOR_DRIVER = {"--json": 0, "-o": 1, "--output": 1, "--time-limit": 1, "--threads": 1}
 
@@ -32,16 +32,24 @@ def _inputs(scheduler: Scheduler, words: Sequence[str], pending: dict):
     """Model and samples, put where workers can read them, and the words with the places that they get there."""
     model = next(word for word in words if os.path.exists(word) and word in pending["model_files"])
     data = value_of(words, "--data")
-    is_folder = os.path.isdir(data)
-    places = {model: "{0}/" + pathlib.Path(model).name, data: "{1}" if is_folder else "{1}/" + pathlib.Path(data).name}
-    for option in ("--truth", "--labels"):
-        file = value_of(words, option)
-        if file and os.path.isfile(file):
-            places[file] = "{1}/" + (os.path.relpath(file, data) if is_folder and not os.path.relpath(file, data).startswith("..")
-                                     else pathlib.Path(file).name)
-    blobs = (scheduler.put(Blob.of(_common_folder(pending["model_files"], ""))),
-             scheduler.put(Blob.of(_common_folder(pending["data_files"], data))))
-    return replaced(without(words, _FOR_DRIVER), places), blobs
+    places, files = {model: "{0}/" + pathlib.Path(model).name}, pending["data_files"]
+    beside = [file for file in (value_of(words, option) for option in ("--truth", "--labels")) if file and os.path.isfile(file)]
+    if os.path.exists(data):
+        contents = _common_folder(files, data)
+        places[data] = "{1}" if os.path.isdir(data) else "{1}/" + pathlib.Path(data).name
+    else:  # shards with commas between them
+        listed = Inputs.of(data)
+        if listed is None:
+            raise ClusterError(f"{data} names files that are not there")
+        places[data] = listed.word("{2}")
+        contents = _common_folder(beside, "")
+    for file in beside:
+        is_inside = os.path.isdir(data) and not os.path.relpath(file, data).startswith("..")
+        places[file] = "{1}/" + (os.path.relpath(file, data) if is_inside else pathlib.Path(file).name)
+    blobs = [scheduler.put(Blob.of(_common_folder(pending["model_files"], ""))), scheduler.put(Blob.of(contents))]
+    if not os.path.exists(data):
+        blobs.append(scheduler.put(listed.blob))
+    return replaced(without(words, _FOR_DRIVER), places), tuple(blobs)
 
 
 def _write(folder: pathlib.Path, files: Dict[str, bytes], last: str) -> None:

@@ -60,6 +60,32 @@ class Blob:
 
 
 @dataclass(frozen=True)
+class Inputs:
+    """Files that a word of a command names."""
+    blob: Blob
+    names: Tuple[str, ...]  # in the blob, of what the word lists; none: the word is a folder
+
+    @staticmethod
+    def of(word: str) -> "Optional[Inputs]":
+        """Of a file, a folder, or files with commas between them, as shards are listed; None where the word names no file."""
+        if not word:
+            return None
+        path = pathlib.Path(word)
+        if path.is_dir():
+            return Inputs(Blob.of({str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}), ())
+        listed = [path] if path.exists() else [pathlib.Path(part) for part in word.split(",")]
+        if not all(part.is_file() for part in listed):
+            return None
+        # Files of one name from several folders get numbers before their names.
+        names = tuple(part.name if len(listed) == 1 else f"{number:06}/{part.name}" for number, part in enumerate(listed))
+        return Inputs(Blob.of({name: part.read_bytes() for name, part in zip(names, listed)}), names)
+
+    def word(self, place: str) -> str:
+        """The word where the blob is unpacked at `place`."""
+        return ",".join(f"{place}/{name}" for name in self.names) if self.names else place
+
+
+@dataclass(frozen=True)
 class Job:
     """Words for `reef`. {out} in them stands for a folder of the job's own, {0}, {1}, ... for its blobs' folders."""
     words: Tuple[str, ...]

@@ -65,6 +65,27 @@ class _Round(torch.autograd.Function):
         return grad, None, None
 
 
+class _Clamp(torch.autograd.Function):
+    """torch.clamp between two tensors without dimensions, whose own backward pass takes longer than a convolution's: a gradient goes to the
+    value where it lies inside, else to the limit."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, low: Tensor, high: Tensor) -> Tensor:  # type: ignore[override]
+        cut = torch.minimum(torch.maximum(x, low), high)
+        ctx.save_for_backward(cut == x, x < low)
+        return cut
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Optional[Tensor], Optional[Tensor]]:  # type: ignore[override]
+        inside, below = ctx.saved_tensors
+        passed = grad * inside
+        if not (ctx.needs_input_grad[1] or ctx.needs_input_grad[2]):
+            return passed, None, None
+        stopped = grad - passed
+        at_low = (stopped * below).sum()
+        return passed, at_low, stopped.sum() - at_low
+
+
 class _GradientFactor(torch.autograd.Function):
     """The same numbers; the gradient of each is multiplied by its factor."""
 
@@ -105,6 +126,10 @@ def substitute(value: Tensor, surrogate: Tensor) -> Tensor:
 
 def rounded(x: Tensor, low: float, high: float) -> Tensor:
     return _Round.apply(x, low, high)
+
+
+def clamped(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    return _Clamp.apply(x, low, high)
 
 
 def with_gradient_factor(x: Tensor, factor: Tensor) -> Tensor:
@@ -171,7 +196,7 @@ def requantized(total: Tensor, multiplier: Tensor, out: Affine, activation: str 
     scaled = total * multiplier
     _observe(out, scaled, activation)
     low, high = clamp_limits(out, activation)
-    return rounded(torch.clamp(scaled, low, high), -out.zero, 255 - out.zero)
+    return rounded(clamped(scaled, low, high), -out.zero, 255 - out.zero)
 
 
 def finished(value: Tensor, surrogate: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
@@ -179,7 +204,7 @@ def finished(value: Tensor, surrogate: Tensor, out: Affine, activation: str = "N
     scaled = surrogate * (1.0 / out.scale)
     _observe(out, scaled, activation)
     low, high = clamp_limits(out, activation)
-    return substitute(value, torch.clamp(scaled, low, high))
+    return substitute(value, clamped(scaled, low, high))
 
 
 def rescaled(u: Tensor, source: Affine, out: Affine, activation: str = "NONE") -> Tensor:

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import sys
 import tempfile
 import warnings
-from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .. import compiler
-from .._library import Error
+from .._library import Error, UnsupportedError
 from ._graph import Model
 from ._module import Layout, QatModel
+from ._twins import MOVEMENT
 from ._write_back import find_links
 
 Path = Union[str, "os.PathLike[str]"]
@@ -70,10 +74,23 @@ def prepare_qat(model: Union[nn.Module, Path], example_input: Union[None, Tensor
         if isinstance(model, nn.Module):
             layout.outputs = _output_orders(model, examples, quantized)
         qat = QatModel(quantized, source, ranges, weight_ranges, layout, momentum, keep_zeros)
+        _require_code(compiler.compile(integers, folder, verify=False))
         if isinstance(model, nn.Module):
             qat.links = find_links(model, source)
     qat.notes += [str(note) for note in report.get("notes", [])]
     return qat
+
+
+def _require_code(compiled: compiler.CompileResult) -> None:
+    """Raises where the compiler has no code for an operator that the chip's rules allow: better before training than behind it."""
+    left = []
+    for op in compiled.report["files"][0]["check"]["ops"]:
+        if op["on"] == "cpu" and op["type"] not in MOVEMENT:
+            why = [finding["particulars"] or finding["says"] for finding in op["findings"]]
+            left.append(f"op {op['index']} {op['type']} '{op['outputs'][0]['name']}'" + (f": {why[0]}" if why else ""))
+    if left:
+        raise UnsupportedError("operators that the Edge TPU leaves to the CPU have another arithmetic, which training does not repeat: "
+                               + "; ".join(left))
 
 
 def _examples(given: Union[None, Tensor, Tuple[Tensor, ...]]) -> Tuple[Tensor, ...]:
@@ -96,14 +113,45 @@ def _model_file(model: Union[nn.Module, Path], examples: Tuple[Tensor, ...], fol
     was_training = model.training
     model.eval()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.onnx.export(model, examples, path, dynamo=False)
-    except Exception as error:
-        raise Error(f"PyTorch cannot export the module to ONNX: {error}") from error
+        _export(model, examples, path)
     finally:
         model.train(was_training)
     return path
+
+
+def _export(model: nn.Module, examples: Tuple[Tensor, ...], path: str) -> None:
+    """By PyTorch's exporter that traces the module, whose graphs name layers as the module does, which write_back() needs. What that one
+    does not know (adaptive pools of sizes that do not divide, for example) by the newer one."""
+    with warnings.catch_warnings(), _quiet():
+        warnings.simplefilter("ignore")
+        try:
+            torch.onnx.export(model, examples, path, dynamo=False)
+            return
+        except Exception as error:
+            first = error
+        try:
+            torch.onnx.export(model, examples, path, dynamo=True, external_data=False)
+        except Exception as error:  # the first exporter's words are about the user's module, the second one's about itself
+            hint = " (PyTorch's newer exporter may know more: pip install onnxscript)" if isinstance(error, ImportError) else ""
+            raise Error(f"PyTorch cannot export the module to ONNX: {str(first).strip().splitlines()[0]}{hint}") from first
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """PyTorch's exporters print the whole graph where they fail, from C++ to the process's standard output, and tell of their progress where
+    they do not."""
+    before = logging.root.manager.disable
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        os.dup2(nowhere.fileno(), 1)
+        logging.disable(logging.ERROR)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def _order(given: Sequence[int], wanted: Sequence[int]) -> Optional[Tuple[int, ...]]:

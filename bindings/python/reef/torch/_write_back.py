@@ -23,7 +23,9 @@ from ._graph import Model
 from ._module import QatModel
 from ._scales import BIASED
 
-_LAYERS = (nn.Conv2d, nn.Linear, nn.ConvTranspose2d)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d)
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d)
+_LAYERS = (*_CONVOLUTIONS, nn.Linear, *_TRANSPOSED)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
@@ -34,21 +36,29 @@ class Link:
     norm: str      # "": no batch norm was folded into it
     weights: str
     bias: str      # "": none
+    planes: int    # of a Linear behind a Flatten: channels of the pictures, which the graph has last; 1: nothing was flattened
 
 
-def _as_graph(layer: nn.Module, weight: Tensor) -> Tensor:
+def _last(layer: nn.Module) -> int:
+    """Which dimension of a convolution's weights is the last one in TFLite's order; the others stay in their order."""
+    is_depthwise = isinstance(layer, _CONVOLUTIONS) and layer.groups == layer.in_channels and layer.groups > 1
+    return 0 if is_depthwise or isinstance(layer, _TRANSPOSED) else 1
+
+
+def _as_graph(layer: nn.Module, weight: Tensor, planes: int = 1) -> Tensor:
     """Weights in TFLite's order."""
-    if isinstance(layer, nn.Conv2d):
-        is_depthwise = layer.groups == layer.in_channels and layer.groups > 1
-        return weight.permute(1, 2, 3, 0) if is_depthwise else weight.permute(0, 2, 3, 1)
-    return weight.permute(1, 2, 3, 0) if isinstance(layer, nn.ConvTranspose2d) else weight
+    if isinstance(layer, nn.Linear):
+        return weight.unflatten(1, (planes, -1)).transpose(1, 2).flatten(1)
+    return weight.movedim(_last(layer), -1)
 
 
-def _from_graph(layer: nn.Module, weight: Tensor) -> Tensor:
-    if isinstance(layer, nn.Conv2d):
-        is_depthwise = layer.groups == layer.in_channels and layer.groups > 1
-        return weight.permute(3, 0, 1, 2) if is_depthwise else weight.permute(0, 3, 1, 2)
-    return weight.permute(3, 0, 1, 2) if isinstance(layer, nn.ConvTranspose2d) else weight
+def _from_graph(layer: nn.Module, weight: Tensor, planes: int) -> Tensor:
+    """The opposite; `weight` may have lost or got dimensions of one."""
+    if isinstance(layer, nn.Linear):
+        return weight.reshape(layer.weight.shape[0], -1, planes).transpose(1, 2).flatten(1)
+    last = _last(layer)
+    sizes = [size for d, size in enumerate(layer.weight.shape) if d != last] + [layer.weight.shape[last]]
+    return weight.reshape(sizes).movedim(-1, last)
 
 
 def _factor(norm: nn.Module) -> Tensor:
@@ -58,10 +68,13 @@ def _factor(norm: nn.Module) -> Tensor:
 
 def _scaled(layer: nn.Module, factor: Tensor) -> Tensor:
     """Weights times a factor for each output channel, in the module's order."""
-    axis = 1 if isinstance(layer, nn.ConvTranspose2d) else 0
+    return layer.weight * factor.reshape(_over_outputs(layer))
+
+
+def _over_outputs(layer: nn.Module) -> List[int]:
     sizes = [1] * layer.weight.dim()
-    sizes[axis] = -1
-    return layer.weight * factor.reshape(sizes)
+    sizes[1 if isinstance(layer, _TRANSPOSED) else 0] = -1
+    return sizes
 
 
 def _layer_constants(source: Model) -> Iterator[Tuple[str, np.ndarray, str]]:
@@ -88,22 +101,34 @@ def find_links(model: nn.Module, source: Model) -> List[Link]:
     for weights, data, bias in _layer_constants(source):
         found = _find(layers, norms, data)
         if found is not None:
-            links.append(Link(found[0], found[1], weights, bias))
+            links.append(Link(found[0], found[1], weights, bias, found[2]))
     return links
 
 
-def _find(layers: Dict[str, nn.Module], norms: Dict[str, nn.Module], data: np.ndarray) -> Optional[Tuple[str, str]]:
+def _find(layers: Dict[str, nn.Module], norms: Dict[str, nn.Module], data: np.ndarray) -> Optional[Tuple[str, str, int]]:
+    """Layer, norm and planes."""
     for name, layer in layers.items():
         if layer.weight.numel() != data.size:
             continue
-        channels = layer.weight.shape[1 if isinstance(layer, nn.ConvTranspose2d) else 0]
+        channels = layer.weight.shape[1 if isinstance(layer, _TRANSPOSED) else 0]
         candidates: List[Tuple[str, Tensor]] = [("", layer.weight)]
         candidates += [(n, _scaled(layer, _factor(norm))) for n, norm in norms.items() if norm.num_features == channels]
         for norm_name, weight in candidates:
-            values = _as_graph(layer, weight).reshape(-1).double().numpy()
-            if np.allclose(values, data.reshape(-1), rtol=1e-4, atol=1e-5 * float(np.abs(data).max() or 1.0)):
-                return name, norm_name
+            for planes in _divisors(layer.in_features) if isinstance(layer, nn.Linear) else (1,):
+                if _are_equal(_as_graph(layer, weight, planes), data):
+                    return name, norm_name, planes
     return None
+
+
+def _divisors(count: int) -> List[int]:
+    return [d for d in range(1, count) if count % d == 0] or [1]
+
+
+def _are_equal(weight: Tensor, data: np.ndarray) -> bool:
+    few = 64  # most candidates differ in the first numbers
+    tolerance = 1e-5 * float(np.abs(data).max() or 1.0)
+    values, wanted = weight.reshape(-1), data.reshape(-1)
+    return all(np.allclose(values[:n].double().numpy(), wanted[:n], rtol=1e-4, atol=tolerance) for n in (few, data.size))
 
 
 @torch.no_grad()
@@ -124,18 +149,15 @@ def write_back(qat: QatModel, model: nn.Module) -> List[str]:
         if link.weights not in values:
             continue
         factor = _factor(norm) if norm is not None else None
-        folded = _from_graph(layer, values[link.weights].reshape(_as_graph(layer, layer.weight).shape))
+        folded = _from_graph(layer, values[link.weights], link.planes)
         offset = values.get(link.bias)
         if norm is None:
             layer.weight.copy_(folded)
             if layer.bias is not None and offset is not None:
                 layer.bias.copy_(offset.reshape(-1))
         else:
-            axis = 1 if isinstance(layer, nn.ConvTranspose2d) else 0
-            sizes = [1] * folded.dim()
-            sizes[axis] = -1
             assert factor is not None
-            layer.weight.copy_(folded / factor.reshape(sizes))
+            layer.weight.copy_(folded / factor.reshape(_over_outputs(layer)))
             if offset is not None and norm.bias is not None:
                 bias = layer.bias if layer.bias is not None else torch.zeros_like(norm.running_mean)
                 norm.bias.copy_(offset.reshape(-1) - (bias - norm.running_mean) * factor)

@@ -8,7 +8,6 @@ from typing import Dict, Iterable, List, Tuple
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional
 from torch import Tensor, nn
 
 from .._library import Error
@@ -58,9 +57,24 @@ class GlobalBatchNorm(nn.BatchNorm2d):
         return scaled * self.weight.reshape(shape) + self.bias.reshape(shape)
 
 
+class _SumOverProcesses(torch.autograd.Function):
+    """Every process's result depends on every process's numbers, so the gradients of all of them come back."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:  # type: ignore[override]
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
 def _over_processes(sums: Tensor) -> Tensor:
-    """The sum over all processes; gradients of all of them come back."""
-    return torch.distributed.nn.functional.all_reduce(sums)
+    return _SumOverProcesses.apply(sums)
 
 
 @torch.no_grad()

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 from .._library import Error
-from ._pictures import picture_files
+from ._pictures import Box, picture_files
 
 Path = Union[str, "os.PathLike[str]"]
-Box = Tuple[int, float, float, float, float]  # class; centre, width and height as fractions of the picture
 _BEYOND = 0.02  # of the picture that a box may reach over its border, where it is cut
 
 

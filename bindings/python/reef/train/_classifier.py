@@ -32,7 +32,7 @@ class ClassifierTask(Task):
 
     def loss(self, model: nn.Module, own: Tensor, generator: torch.Generator, batch: Tensor) -> Tensor:
         rank, size = world()
-        pixels = varied(self.pixels[batch], generator, self.request.mirror)[rank::size]
+        pixels, _ = varied(self.pixels[own], range(rank, len(batch), size), generator, self.request.mirror)
         outputs = model(self.inputs(model, pixels))
         return F.cross_entropy(outputs, self.labels[own].to(outputs.device), label_smoothing=0.05)
 

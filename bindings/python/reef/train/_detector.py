@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ._backbones import Backbone, convolution
 from ._boxes import Box, read_boxes
 from ._loop import Tell, print_on_first, world
-from ._pictures import load
+from ._pictures import load, varied
 from ._session import Session, Task, TrainRequest
 
 _LARGE = 0.35  # boxes with a longer side, as a fraction of the picture, belong to the coarse map
@@ -225,23 +225,16 @@ class DetectorTask(Task):
 
     def loss(self, model: nn.Module, own: Tensor, generator: torch.Generator, batch: Tensor) -> Tensor:
         rank, processes = world()
-        flips = (torch.rand(len(batch), generator=generator) < 0.5)[rank::processes]
-        gains = (1 + 0.4 * (torch.rand(len(batch), 1, 1, 1, generator=generator) - 0.5))[rank::processes]
-        pixels = self.pixels[own].to(torch.float32)
-        if self.request.mirror:
-            pixels = torch.where(flips.reshape(-1, 1, 1, 1), pixels.flip(-1), pixels)
-        else:
-            flips = torch.zeros_like(flips)
-        outputs = model(self.inputs(model, ((pixels - 127.5) * gains + 127.5).clamp(0, 255)))
-        return self._loss(outputs.float(), [self.boxes[i] for i in own.tolist()], flips.tolist())
+        pixels, boxes = varied(self.pixels[own], range(rank, len(batch), processes), generator, self.request.mirror,
+                               [self.boxes[i] for i in own.tolist()])
+        return self._loss(model(self.inputs(model, pixels)).float(), boxes)
 
-    def _loss(self, outputs: Tensor, boxes: List[List[Box]], flips: List[bool]) -> Tensor:
+    def _loss(self, outputs: Tensor, boxes: List[List[Box]]) -> Tensor:
         places: List[Tuple[int, int]] = []
         wanted: List[Tuple[float, ...]] = []
         kinds: List[int] = []
-        for i, (own, flip) in enumerate(zip(boxes, flips)):
-            mirrored = [(k, 1 - x if flip else x, y, w, h) for k, x, y, w, h in own]
-            for row, (kind, *box) in self._targets(mirrored):
+        for i, own in enumerate(boxes):
+            for row, (kind, *box) in self._targets(own):
                 places.append((i, row))
                 wanted.append(tuple(box))
                 kinds.append(kind)

@@ -9,6 +9,7 @@ numbers as one that was not.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import os
 import sys
@@ -60,9 +61,13 @@ def world() -> Tuple[int, int]:
     return 0, 1
 
 
+def _restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 def is_restarted() -> bool:
     """torchrun has started this process again, because one of them ended (--max-restarts)."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return _restarts() > 0
 
 
 def device() -> torch.device:
@@ -78,7 +83,11 @@ def processes() -> Iterator[Tuple[int, int]]:
     if int(os.environ.get("WORLD_SIZE", "1")) <= 1 or dist.is_initialized():
         yield world()
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    # torchrun's processes meet at a store that lives as long as torchrun does. There, the addresses of processes that ended are still to
+    # be found, and who reads one before its successor has written its own waits for nobody: every start has keys of its own.
+    store, rank, count = next(dist.rendezvous("env://"))
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", store=dist.PrefixStore(f"start {_restarts()}", store), rank=rank,
+                            world_size=count)
     try:
         yield world()
     finally:
@@ -229,7 +238,10 @@ class Phase:
         if world()[1] == 1:
             return self.model
         if self._wrapped is None:
-            self._wrapped = nn.parallel.DistributedDataParallel(self.model, broadcast_buffers=False)
+            # PyTorch 2.13 renamed the option.
+            wrap = nn.parallel.DistributedDataParallel
+            name = "forward_sync_buffers" if "forward_sync_buffers" in inspect.signature(wrap.__init__).parameters else "broadcast_buffers"
+            self._wrapped = wrap(self.model, **{name: False})
         return self._wrapped
 
     @staticmethod

@@ -19,6 +19,7 @@ from ..image import load_image
 
 Path = Union[str, "os.PathLike[str]"]
 Progress = Callable[[int, int], None]
+Box = Tuple[int, float, float, float, float]  # class; centre, width and height as fractions of the picture
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp"))
 FEWEST = 2  # of a class: one to learn from, one to test with
 
@@ -106,11 +107,15 @@ def normalized(pixels: Tensor) -> Tensor:
 PREPROCESS = "mean=127.5,std=127.5"
 
 
-def varied(pixels: Tensor, generator: torch.Generator, mirror: bool = True) -> Tensor:
-    """Mirrored, moved by up to an eighth, brighter or darker, each at random, by the data pipeline's augmentation. One number is
-    drawn, from which the variation of every picture of the batch follows, so that a batch cut over several processes is varied as one."""
+def varied(pixels: Tensor, places: Sequence[int], generator: torch.Generator, mirror: bool = True,
+           boxes: Optional[Sequence[List[Box]]] = None) -> Tuple[Tensor, Optional[List[List[Box]]]]:
+    """Mirrored, moved by up to an eighth, brighter or darker, each at random, by the data pipeline's augmentation; boxes move along, and
+    those that move out are dropped. One number is drawn, from which the variation of every picture follows by its place in the
+    batch, so that a batch cut over several processes is varied as one."""
     seed = int(torch.randint(0, 1 << 62, (1,), generator=generator))
     channels_last = pixels.permute(0, 2, 3, 1).cpu().numpy()
-    result, _ = vary(channels_last, range(len(pixels)), seed=seed, flip=0.5 if mirror else 0.0, shift=0.125, brightness=20 / 255,
-                     contrast=0.2)
-    return torch.from_numpy(result).permute(0, 3, 1, 2).to(pixels.device, torch.float32)
+    before = None if boxes is None else [np.array([(*rest, kind) for kind, *rest in own], np.float64).reshape(-1, 5) for own in boxes]
+    result, after = vary(channels_last, places, seed=seed, boxes=before, flip=0.5 if mirror else 0.0, shift=0.125,
+                         brightness=20 / 255, contrast=0.2)
+    moved = None if after is None else [[(int(row[4]), *map(float, row[:4])) for row in own] for own in after]
+    return torch.from_numpy(result).permute(0, 3, 1, 2).to(pixels.device, torch.float32), moved

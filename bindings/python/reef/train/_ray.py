@@ -8,16 +8,19 @@ results, so the folders must be the same for all of them: a shared file system w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import tempfile
+import threading
 from dataclasses import asdict
-from typing import Any, Dict
+from typing import Any, Dict, Iterator, Optional
 
 import torch
 
 from .._library import Error
-from ._loop import Phase, Tell, print_on_first
+from ._loop import Phase, Tell, print_on_first, world
 from ._session import TrainRequest
 
 
@@ -41,12 +44,43 @@ def _work(config: Dict[str, Any]) -> None:
     Session(request, task, tell, _after_epoch).run()
 
 
-def train_with_ray(kind: str, request: TrainRequest, workers: int, *, tell: Tell = print_on_first, retries: int = 3,
+class _Lines:
+    """Lines of progress on their way from the first worker to the process that asked for the training. Ray's own way, workers' standard error,
+    shows each several times between lines of Ray's."""
+
+    def __init__(self) -> None:
+        from ray.util.queue import Queue
+        self._queue = Queue(actor_options={"num_cpus": 0})
+
+    def __call__(self, text: str) -> None:
+        if world()[0] == 0:
+            self._queue.put(text)
+
+    @contextlib.contextmanager
+    def shown_by(self, tell: Tell) -> Iterator[None]:
+        end = threading.Event()
+
+        def show() -> None:
+            while not (end.is_set() and self._queue.empty()):
+                with contextlib.suppress(queue.Empty):
+                    tell(self._queue.get(timeout=0.5))
+
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+            self._queue.shutdown()
+
+
+def train_with_ray(kind: str, request: TrainRequest, workers: int, *, tell: Optional[Tell] = None, retries: int = 3,
                    threads: int = 1) -> Dict[str, Any]:
     """Trains a "classifier" or a "detector" by `workers` workers of Ray Train, and returns the report.
 
     Args:
-      tell: gets the lines of progress, in the first worker.
+      tell: gets the lines of progress, in the first worker; None: they are printed here.
       retries: how often the workers are started again after one of them ended.
       threads: of each worker on a CPU.
     Uses the Ray cluster that this process is connected to, or one of its own on this machine.
@@ -66,15 +100,17 @@ def train_with_ray(kind: str, request: TrainRequest, workers: int, *, tell: Tell
         raise Error(f"{finished} is left from a finished run; name another folder with -o, or remove it")
     own_cluster = not ray.is_initialized()
     if own_cluster:
-        ray.init(include_dashboard=False, log_to_driver=True)
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    lines = _Lines() if tell is None else None
     try:
         with tempfile.TemporaryDirectory(prefix="reef_ray_") as folder:
             trainer = TorchTrainer(
-                _work, train_loop_config={"kind": kind, "request": asdict(request), "tell": tell, "threads": threads},
+                _work, train_loop_config={"kind": kind, "request": asdict(request), "tell": lines or tell, "threads": threads},
                 scaling_config=ScalingConfig(num_workers=workers, use_gpu=torch.cuda.is_available()),
                 run_config=RunConfig(storage_path=folder, failure_config=FailureConfig(max_failures=retries)))
             try:
-                trainer.fit()
+                with lines.shown_by(print_on_first) if lines else contextlib.nullcontext():
+                    trainer.fit()
             except Exception as error:  # Ray wraps what a worker raised in errors of its own
                 raise Error(f"Ray's workers did not end: {_cause(error)}") from error
     finally:
