@@ -3,6 +3,9 @@
 
 #include <random>
 
+#include <array>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "schedule/first_fit.h"
@@ -186,6 +189,39 @@ TEST(ParameterPlaces, PartsOnTheirTiles) {
     const std::vector<Pieces> elsewhere = {{{0, 0, 10}, {1, 0, 10}, {2, 0, 5}}, {{0, 10, 10}, {3, 10, 10}, {2, 7, 5}}};
     EXPECT_FALSE(use_parameter_places(program, elsewhere).ok());
   }
+}
+
+// Parts on few tiles, then parts at one line on all: what is left below those is for others, where all is needed.
+TEST(ParameterPlaces, GapsBelowPartsAtOneLineAreUsed) {
+  using Pieces = std::vector<tiled::ParameterPiece>;
+  const auto placed = [](std::int32_t last, tiled::Level level) {
+    tiled::TiledProgram program = chunks({{20, false}, {160, false}, {20, true}, {last, false}}, 60);
+    program.level = level;
+    program.parameters[0].part_lines = 20;
+    program.parameters[1].part_lines = 10;
+    place_parameters(program, {});
+    return program;
+  };
+  // Tile 0 has 20 and 10 lines, the others a gap of 20 and then 10.
+  const tiled::TiledProgram roomy = placed(400, tiled::Level::kBetter);
+  EXPECT_EQ(roomy.parameters[2].at, (Pieces{{0, 30, 20}})) << "gaps are left alone where all fits without them";
+  const tiled::TiledProgram tight = placed(750, tiled::Level::kBetter);
+  ASSERT_TRUE(tight.parameters[3].is_cached());
+  EXPECT_EQ(tight.parameters[2].at, (Pieces{{1, 0, 20}}));
+  std::array<std::vector<bool>, chip::kTiles> used;
+  for (auto& lines : used) lines.resize(60);
+  for (const tiled::ParameterChunk& chunk : tight.parameters) {
+    std::int32_t lines = 0;
+    for (const tiled::ParameterPiece& piece : chunk.at) {
+      for (std::int32_t line = piece.line; line < piece.line + piece.lines; ++line, ++lines) {
+        auto bit = used[static_cast<std::size_t>(piece.tile)].begin() + line;
+        EXPECT_FALSE(*bit) << "tile " << piece.tile << ", line " << line;
+        *bit = true;
+      }
+    }
+    EXPECT_EQ(lines, chunk.lines);
+  }
+  EXPECT_TRUE(placed(750, tiled::Level::kAsGoogle).parameters[3].is_streamed());
 }
 
 }  // namespace
