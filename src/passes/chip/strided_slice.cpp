@@ -3,6 +3,10 @@
 // MAX_POOL_2D of single pixels, whose stride may be any. The largest of one number is that number. One that leaves out
 // channels (rotary positions take every second) or takes them backwards (blue, green, red for red, green, blue) is a
 // 1x1 CONV_2D that picks those that are wanted.
+#include <array>
+#include <string_view>
+#include <vector>
+
 #include "passes/pass.h"
 
 namespace reef::passes {
@@ -55,12 +59,50 @@ bool pick_channels(ChipGraph& edit, std::int32_t index, const std::vector<std::i
   return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels");
 }
 
+// Tokens with channels, or a vector: the same of an image that is one row high. It is looked at again then.
+bool see_as_image(ChipGraph& edit, std::int32_t index) {
+  const ir::Operator op = edit.op(index);
+  const TensorId x = op.inputs[0], y = op.outputs[0];
+  const ir::Shape shape = edit.shape(x), result = edit.shape(y);
+  const int rank = shape.rank();
+  if (rank < 2 || rank > 3 || result.rank() != rank || edit.fits(index)) return false;
+  if (rank == 3 && shape[0] != 1) return false;
+  const int added = 4 - rank;  // axes of size 1 in front of the last two
+  std::array<std::vector<std::int64_t>, 3> lists;
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    const auto values = edit.ints(op.inputs[i + 1]);
+    if (!values || static_cast<int>(values->size()) != rank) return false;
+    if (i == 2 && rank == 3 && values->front() != 1) return false;
+    lists[i] = *values;
+    lists[i].insert(lists[i].end() - 2, static_cast<std::size_t>(added), i == 0 ? 0 : 1);
+  }
+  ir::Attributes attributes = op.attributes;
+  for (const std::string_view mask : {"begin_mask", "end_mask"}) {
+    const std::int64_t given = op.attributes.get_int(mask), leading = given & ((1 << (rank - 2)) - 1);
+    attributes.set(mask, leading | given >> (rank - 2) << 2 | (added == 2 ? 3 : 2));
+  }
+  const auto as_image = [&](const ir::Shape& of) { return ir::Shape({1, 1, of.last(1), of.last()}); };
+  OpList list(edit, edit.tensor(y).name);
+  const std::int32_t image = list.reshape(x, as_image(shape)), part = list.tensor_like(y, as_image(result));
+  list.add("STRIDED_SLICE", op.options_type, std::move(attributes),
+           {image, list.int_vector(lists[0]), list.int_vector(lists[1]), list.int_vector(lists[2])}, {part},
+           edit.tensor(y).type);
+  list.reshape(part, result, y);
+  return edit.commit(index, list.take(), "a STRIDED_SLICE of an image one row high");
+}
+
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "STRIDED_SLICE" || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   const ir::Shape shape = edit.shape(x), result = edit.shape(y);
   const auto begins = edit.ints(op.inputs[1]), ends = edit.ints(op.inputs[2]), strides = edit.ints(op.inputs[3]);
+  const bool has_masks = op.attributes.get_int("ellipsis_mask") != 0 || op.attributes.get_int("new_axis_mask") != 0 ||
+                         op.attributes.get_int("shrink_axis_mask") != 0;
+  if (shape.rank() < 4 && !has_masks && strides && edit.affine(x) && edit.same_quantization(x, y) &&
+      std::any_of(strides->begin(), strides->end(), [](std::int64_t stride) { return stride > 1; })) {
+    return see_as_image(edit, index);
+  }
   if (shape.rank() != 4 || result.rank() != 4 || !edit.affine(x) || !edit.same_quantization(x, y)) return false;
   if (!begins || !ends || !strides || begins->size() != 4 || ends->size() != 4 || strides->size() != 4) return false;
   if (op.attributes.get_int("ellipsis_mask") != 0 || op.attributes.get_int("new_axis_mask") != 0) return false;
