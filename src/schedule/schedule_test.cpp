@@ -191,25 +191,25 @@ TEST(ParameterPlaces, PartsOnTheirTiles) {
   }
 }
 
-// Parts on few tiles, then parts at one line on all: what is left below those is for others, where all is needed.
+// Parts on four tiles, then parts at one line on all: what is left below those is for others, where all is needed.
 TEST(ParameterPlaces, GapsBelowPartsAtOneLineAreUsed) {
   using Pieces = std::vector<tiled::ParameterPiece>;
   const auto placed = [](std::int32_t last, tiled::Level level) {
-    tiled::TiledProgram program = chunks({{20, false}, {160, false}, {20, true}, {last, false}}, 60);
+    tiled::TiledProgram program = chunks({{200, false}, {160, false}, {20, true}, {last, false}}, 100);
     program.level = level;
-    program.parameters[0].part_lines = 20;
+    program.parameters[0].part_lines = 50;
     program.parameters[1].part_lines = 10;
     place_parameters(program, {});
     return program;
   };
-  // Tile 0 has 20 and 10 lines, the others a gap of 20 and then 10.
-  const tiled::TiledProgram roomy = placed(400, tiled::Level::kBetter);
-  EXPECT_EQ(roomy.parameters[2].at, (Pieces{{0, 30, 20}})) << "gaps are left alone where all fits without them";
-  const tiled::TiledProgram tight = placed(750, tiled::Level::kBetter);
+  // Lines 60 to 99 are free on all tiles, and 0 to 49 on twelve of them.
+  const tiled::TiledProgram roomy = placed(600, tiled::Level::kBetter);
+  EXPECT_EQ(roomy.parameters[2].at, (Pieces{{0, 60, 20}})) << "gaps are left alone where all fits without them";
+  const tiled::TiledProgram tight = placed(1100, tiled::Level::kBetter);
   ASSERT_TRUE(tight.parameters[3].is_cached());
-  EXPECT_EQ(tight.parameters[2].at, (Pieces{{1, 0, 20}}));
+  EXPECT_EQ(tight.parameters[2].at, (Pieces{{4, 0, 20}}));
   std::array<std::vector<bool>, chip::kTiles> used;
-  for (auto& lines : used) lines.resize(60);
+  for (auto& lines : used) lines.resize(100);
   for (const tiled::ParameterChunk& chunk : tight.parameters) {
     std::int32_t lines = 0;
     for (const tiled::ParameterPiece& piece : chunk.at) {
@@ -221,7 +221,7 @@ TEST(ParameterPlaces, GapsBelowPartsAtOneLineAreUsed) {
     }
     EXPECT_EQ(lines, chunk.lines);
   }
-  EXPECT_TRUE(placed(750, tiled::Level::kAsGoogle).parameters[3].is_streamed());
+  EXPECT_TRUE(placed(1100, tiled::Level::kAsGoogle).parameters[3].is_streamed());
 }
 
 }  // namespace
