@@ -73,9 +73,10 @@ def run_litert(path, pictures):
     for picture in pictures:
         value = arranged(picture, taken["shape"][1:])[None]
         scale, zero = taken["quantization"]
-        if taken["dtype"] != np.float32:
+        if taken["dtype"] != np.float32 and scale:
             limits = np.iinfo(taken["dtype"])
-            value = np.clip(np.round(value / scale) + zero, limits.min, limits.max).astype(taken["dtype"])
+            value = np.clip(np.round(value / scale) + zero, limits.min, limits.max)
+        value = value.astype(taken["dtype"])
         interpreter.set_tensor(taken["index"], value)
         interpreter.invoke()
         row = []

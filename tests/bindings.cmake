@@ -69,7 +69,7 @@ elseif(NOT REEF_SANITIZE)
   add_test(NAME python_package COMMAND ${REEF_PYTHON_WITH_NUMPY} -m unittest discover -s ${REEF_BINDINGS}/python/tests)
   add_test(NAME python_examples COMMAND ${REEF_PYTHON_WITH_NUMPY} -m unittest discover -s ${CMAKE_SOURCE_DIR}/examples/python -p test_*.py)
   set_tests_properties(python_package python_examples PROPERTIES TIMEOUT 900 ENVIRONMENT
-    "PYTHONPATH=${REEF_BINDINGS}/python;REEF_LIBRARY=$<TARGET_FILE:libreef>;REEF_EXAMPLES=${CMAKE_BINARY_DIR}/examples;PYTHONDONTWRITEBYTECODE=1")
+    "PYTHONPATH=${REEF_BINDINGS}/python;REEF_LIBRARY=$<TARGET_FILE:libreef>;REEF_EXAMPLES=${CMAKE_BINARY_DIR}/examples;REEF_PROGRAM=$<TARGET_FILE:reef>;PYTHONDONTWRITEBYTECODE=1")
 endif()
 
 # Versions, dependencies, pages and scripts of packages agree; libreef's binary interface is the recorded one.

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/shell_word.h"
 #include "commands.h"
+#include "compiler/attached_files.h"
 #include "compiler/convert_driver.h"
 #include "compiler/graph_files.h"
 #include "compiler/output_check.h"
@@ -134,9 +135,8 @@ Ending convert_and_quantize(ConvertOptions& options) {
   QuantizeArguments& arguments = options.quantize;
   arguments.request.model = options.file;  // and no output: it is written here, with the mapping
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
-  REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(outcome.result.model));
   REEF_RETURN_IF_ERROR(
-      write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model), outcome.log));
+      write(options, outcome.file.span(), mapping_text(options, outcome.origins, outcome.result.model), outcome.log));
   arguments.request.output = options.output;
   if (options.json) {
     Json json = compiler::quantize_json(arguments.request, outcome);
@@ -188,7 +188,9 @@ Ending convert(ConvertOptions options) {
     return print_graph(result.log, options.passes.stop_after);
   }
   if (converted) result.notes.push_back(fmt::format("converted by {}", converted->maker()));
-  REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
+  REEF_ASSIGN_OR_RETURN(const Bytes model, tflite::write_bytes(result.model));
+  REEF_ASSIGN_OR_RETURN(const Bytes file,
+                        compiler::with_attached_files(model.span(), options.file, options.quantize.request.attached));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model), result.log));
   if (options.json) {
     Json json = summary_json(options, result, file.size());

@@ -81,6 +81,13 @@ void add_quantizer_options(Command& command, QuantizeArguments& arguments) {
   command.add_flag(
       "--per-channel-dense", how.per_channel_fully_connected,
       "One scale per output of FULLY_CONNECTED: finer, but needs TFLite 2.17 and not for Google's compiler");
+  command
+      .add_option(
+          "--attach", arguments.request.attached,
+          "A file that the model carries in its archive: labels.txt, vocab.txt (reef run finds them there); may "
+          "be repeated")
+      .option_text("FILE")
+      .allow_extra_args(false);
   command.add_flag("--keep-structure", arguments.keep_structure,
                    "Do not try other ways to compute the same (normalizations, attention) with fewer roundings");
   command.add_flag("--no-equalization", arguments.no_equalization, "Do not try cross-layer equalization");

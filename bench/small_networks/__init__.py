@@ -5,5 +5,6 @@ numbers, super-resolution, segmentation, faces, text in pictures, and detectors 
 Each follows a published design in small; the weights are random.
 """
 
-from . import detectors, images, library_transformers, series, transformers, vision  # noqa: F401  (they add themselves to NETWORKS)
+# Each module adds its networks to NETWORKS.
+from . import attention_blocks, detectors, images, library_transformers, series, spellings, transformers, vision  # noqa: F401
 from .parts import NETWORKS  # noqa: F401

@@ -10,8 +10,8 @@ the weather at sea. Each is exported to ONNX, quantized and compiled by one comm
   on chip    operators on the Edge TPU, of how many
   latency    of one inference over USB 3, simulated; nothing of it has run on silicon
 
-The text model reads words: `reef run --text` cuts a sentence into the tokens of vocab.txt. Needs torch, onnx and numpy;
-calls `reef`.
+The text model reads words: it carries its vocabulary and the names of its classes (`--attach`), so that
+`reef run --text` takes a sentence and gives its answer. Needs torch, onnx and numpy; calls `reef`.
 """
 import argparse
 import json
@@ -137,13 +137,13 @@ def call(reef, *options):
     return done.stdout
 
 
-def to_edge_tpu(reef, model, sample, calibration, work, name):
+def to_edge_tpu(reef, model, sample, calibration, work, name, *attached):
     """Exports, quantizes and compiles; the compiled file, and what `reef compile` says of it."""
     onnx = work / f"{name}.onnx"
     torch.onnx.export(model, (torch.from_numpy(sample),), onnx, input_names=["x"], dynamo=False)
     np.savez(work / f"{name}_calibration.npz", x=calibration)
     said = json.loads(call(reef, "compile", onnx, "--data", work / f"{name}_calibration.npz", "--preprocess", "none",
-                           "-o", work, "--json"))["files"][0]
+                           *(word for file in attached for word in ("--attach", file)), "-o", work, "--json"))["files"][0]
     return pathlib.Path(said["output"]), said
 
 
@@ -178,13 +178,12 @@ def text(reef, work, steps, tested, random):
     texts, moods = sentences(3000, random)
     model = train(TextClassifier(), tokens_of(texts), moods, steps)
     test_texts, test_moods = sentences(tested, random)
-    compiled, said = to_edge_tpu(reef, model, tokens_of(texts[:1]), tokens_of(texts[:100]), work, "text")
     (work / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    (work / "moods.txt").write_text("\n".join(MOODS) + "\n")
-    said_of = {}
-    for sentence in ("The sea is very calm today", "The wind was not gentle"):
-        said_of[sentence] = call(reef, "run", compiled, "--device", "virtual", "--text", sentence, "--vocabulary",
-                                 work / "vocab.txt", "--labels", work / "moods.txt", "--json")
+    (work / "labels.txt").write_text("\n".join(MOODS) + "\n")
+    compiled, said = to_edge_tpu(reef, model, tokens_of(texts[:1]), tokens_of(texts[:100]), work, "text",
+                                 work / "vocab.txt", work / "labels.txt")
+    said_of = {sentence: call(reef, "run", compiled, "--device", "virtual", "--text", sentence, "--json")
+               for sentence in ("The sea is very calm today", "The wind was not gentle")}
     line("text", accuracy_in_torch(model, tokens_of(test_texts), test_moods),
          accuracy_on_chip(reef, compiled, tokens_of(test_texts), test_moods, work), said,
          simulated_ms(next(iter(said_of.values()))))

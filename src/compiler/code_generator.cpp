@@ -150,6 +150,7 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
   code.memory = memory_use(part, program);
   code.program = std::move(program);
   code.step_begins = std::move(emitted.step_begins);
+  code.step_rows = std::move(emitted.step_rows);
   return code;
 }
 

@@ -62,6 +62,7 @@ struct PartCode {
   // What it was made from, for reports and comparisons.
   tiled::TiledProgram program = {};
   std::vector<std::int32_t> step_begins = {};  // emit/package.h: EmittedPackage
+  std::vector<std::int64_t> step_rows = {};    // the same
 };
 
 using CodeGenerator = std::function<Result<PartCode>(const PartProgram&)>;

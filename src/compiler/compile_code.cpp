@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/code_facts.h"
 #include "compiler/compile_run.h"
 #include "formats/darwinn/without_code.h"
 #include "formats/darwinn/writer.h"
@@ -158,7 +159,10 @@ PartTrial Compilation::trial_of(const ir::Model& model, const partition::Part& p
   costed.cost = costs.part(part.ops, part.inputs, part.outputs, room);
   auto code = code_of(model, costed, chip, trial);
   trial.status = code.status();
-  if (code.ok()) trial_codes_[{&model, part.ops}] = std::make_shared<const PartCode>(std::move(code).value());
+  if (code.ok()) {
+    trial.code = facts_of(*code, part.ops);
+    trial_codes_[{&model, part.ops}] = std::make_shared<const PartCode>(std::move(code).value());
+  }
   return trial;
 }
 
@@ -181,7 +185,8 @@ Result<Generated> Compilation::generate(const partition::Partition& division, st
   for (const partition::Part& part : division.parts) {
     CompiledOp& op = result.ops.emplace_back();
     op.part = part;
-    op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
+    const partition::PartCost planned = costs.part(part.ops, part.inputs, part.outputs, room);
+    op.part.cost = planned;
     darwinn::CustomOptions custom;
     const auto tried = trial_codes_.find({&model, part.ops});
     PartTrial trial;
@@ -197,6 +202,7 @@ Result<Generated> Compilation::generate(const partition::Partition& division, st
       custom.package = op.code->package;
       op.memory = op.code->memory;
       if (op.memory) chip.add(*op.memory);
+      op.part.cost = costs.with_code({facts_of(*op.code, part.ops)}).part(part.ops, part.inputs, part.outputs);
     } else {
       if (trial.status.code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) return trial.status;
       op.why_no_code = trial.status.message();
@@ -208,7 +214,7 @@ Result<Generated> Compilation::generate(const partition::Partition& division, st
     }
     REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
     result.parts.push_back({part.ops, part.inputs, part.outputs, Bytes(std::move(bytes))});
-    room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cache_used);
+    room = std::max<std::int64_t>(0, planned.cache_capacity - planned.cache_used);
   }
   return result;
 }

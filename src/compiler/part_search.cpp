@@ -2,6 +2,7 @@
 #include "compiler/part_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/at.h"
+#include "compiler/code_facts.h"
 #include "compiler/code_generator.h"
 #include "lower/rearrangement_cache.h"
 #include "ops/dependencies.h"
@@ -62,6 +64,7 @@ struct Found {
   PartSearchReport report;
   partition::Assessment assessment;
   partition::Partition partition;
+  std::vector<partition::PartInCode> codes;  // of its parts
 };
 
 class Search {
@@ -306,6 +309,10 @@ class Search {
     for (const partition::Part& part : plan_.partition.parts) planned.push_back(part.ops);
     found.report.is_cut = cut.sets != planned;
     found.assessment = assessment_with(cut.left);
+    for (const OpSet& ops : cut.sets) {
+      const auto trial = trials_of_.find(ops);
+      if (trial != trials_of_.end() && trial->second.code) found.codes.push_back(*trial->second.code);
+    }
     found.partition = found.report.is_cut ? partition::partition_as(*plan_.model, found.assessment, *plan_.costs,
                                                                     options_.plan.partition, cut.sets)
                                           : plan_.partition;
@@ -334,6 +341,21 @@ void take(Plan& plan, Found found) {
   plan.assessment = std::move(found.assessment);
   plan.partition = std::move(found.partition);
   plan.partition.notes = partition::advise(*plan.model, *plan.costs, plan.partition);
+}
+
+// Predicts the parts' times again, from their code. What was advised with the former prediction is advised anew.
+void predict_from_code(Plan& plan, std::vector<partition::PartInCode> codes) {
+  if (codes.empty()) return;
+  std::vector<std::string>& notes = plan.partition.notes;
+  for (const std::string& old : partition::advise(*plan.model, *plan.costs, plan.partition)) std::erase(notes, old);
+  plan.costs = std::make_shared<const partition::CostModel>(plan.costs->with_code(std::move(codes)));
+  for (partition::Part& part : plan.partition.parts) {
+    const partition::PartCost cost = plan.costs->part(part.ops, part.inputs, part.outputs);
+    plan.partition.predicted_us += cost.total() - part.cost.total();
+    part.cost = cost;
+  }
+  std::vector<std::string> advice = partition::advise(*plan.model, *plan.costs, plan.partition);
+  notes.insert(notes.begin(), std::make_move_iterator(advice.begin()), std::make_move_iterator(advice.end()));
 }
 
 Cut cut_of(const Plan& plan) {
@@ -373,9 +395,11 @@ Result<PartSearchReport> find_parts(Plan& plan, const TryPart& try_part, const P
   const std::int32_t planned = plan.partition.chip_op_count();
   const double cpu_factor = cpu_factor_for(cut_of(plan));
   REEF_ASSIGN_OR_RETURN(Found found, Search(plan, try_part, options).run());
-  if (!found.report.is_cut) return found.report;
   const PartSearchReport report = found.report;
-  take(plan, std::move(found));
+  std::vector<partition::PartInCode> codes = std::move(found.codes);
+  if (report.is_cut) take(plan, std::move(found));
+  predict_from_code(plan, std::move(codes));
+  if (!report.is_cut) return report;
   plan.partition.notes.push_back(fmt::format(
       "there is no code for the part that was planned ({}): {}. {} tried; the best cut that has code has {} in {}",
       counted(planned, "operator"), report.reason,
@@ -396,7 +420,9 @@ TryPart trial_of_generator(int runtime, const Budget& budget) {
     program.budget = budget;
     program.crowded = &trial.crowded;
     program.movements = movements.get();
-    trial.status = generate_part(program).status();
+    const auto code = generate_part(program);
+    trial.status = code.status();
+    if (code.ok()) trial.code = facts_of(*code, part.ops);
     return trial;
   };
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "compiler/attached_files.h"
 #include "compiler/compile_names.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
@@ -46,13 +47,15 @@ class Pipeline {
       // Told as the compiler tells its refusals: in Google's words under Google's name, and in JSON.
       const Status status = check_compile_request(compile());
       if (!status.ok()) result_.compiled.refusals.push_back({Refusal::Kind::kRequest, "", status.message(), {}});
-      return status.ok() ? check_all_files() : ok_status();
+      if (!status.ok()) return ok_status();
+      REEF_RETURN_IF_ERROR(check_all_files());
+      return attach_to_given();
     }
     REEF_RETURN_IF_ERROR(check_names());
     REEF_RETURN_IF_ERROR(load_all());
     REEF_RETURN_IF_ERROR(check_all_files());
     for (ToQuantize& one : to_quantize_) REEF_RETURN_IF_ERROR(quantize(one));
-    return ok_status();
+    return attach_to_given();
   }
 
   Status back_half() {
@@ -119,6 +122,16 @@ class Pipeline {
       for (std::string& name : request_.beside_names(path)) written.push_back(std::move(name));
     }
     return check_files({written, request_.compile.models, {request_.quantize.data}, {}});
+  }
+
+  // What is compiled as it is carries the attached files as well.
+  Status attach_to_given() {
+    if (request_.quantize.attached.empty()) return ok_status();
+    for (const std::string& model : compile().models) {
+      if (compile().in_memory.contains(model)) continue;
+      REEF_ASSIGN_OR_RETURN(compile().in_memory[model].file, model_file_with(model, request_.quantize.attached));
+    }
+    return ok_status();
   }
 
   Status quantize(ToQuantize& one) {

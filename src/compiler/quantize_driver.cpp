@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "compiler/float_subject.h"
+#include "compiler/attached_files.h"
 #include "compiler/graph_files.h"
 #include "compiler/output_check.h"
 #include "data/preprocess.h"
@@ -250,6 +251,7 @@ Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& given, FrontEndRe
   REEF_ASSIGN_OR_RETURN(outcome.file, tflite::write_bytes(model));
   REEF_RETURN_IF_ERROR(try_out(outcome.file, samples.get())
                            .in("the quantized model does not run, nothing was written (a defect in Reef)"));
+  REEF_ASSIGN_OR_RETURN(outcome.file, with_attached_files(outcome.file.span(), request.model, request.attached));
   outcome.model_bytes = file_size(request.model);
   outcome.output_bytes = static_cast<std::int64_t>(outcome.file.size());
   REEF_RETURN_IF_ERROR(explain_error(request, samples, outcome));

@@ -191,7 +191,7 @@ constexpr std::int64_t kMostRowsBetweenBarriers = isa::kMaxContentRows / 4;
 constexpr std::int64_t kFirstPieceRows = 128;
 
 Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
-                                      AddressCode address_code, std::vector<std::int32_t>& step_begins) {
+                                      AddressCode address_code, EmittedPackage& result) {
   darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
                                                                       : darwinn::ExecutableType::kStandAlone);
   describe_borders(model, program, executable);
@@ -199,13 +199,17 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   if (program.level >= tiled::Level::kFast) writer.split_from(kFirstPieceRows);
   Emission to{writer, program, model};
   prologue_of_execution(writer);
+  const auto note_begin = [&] {
+    result.step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
+    result.step_rows.push_back(writer.rows());
+  };
   for (const tiled::Step& step : program.steps) {
-    step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
+    note_begin();
     if (writer.rows_since_barrier() > kMostRowsBetweenBarriers) writer.barrier();
     for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }
-  step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
+  note_begin();
   epilogue_of_execution(writer);
   executable.used_narrow_memory_bytes = program.narrow_bytes;
   executable.scratch_size_bytes = static_cast<std::int32_t>(program.host_bytes);
@@ -259,8 +263,7 @@ Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& progr
   // With nothing to keep, a program needs no other.
   const bool caches = std::any_of(program.parameters.begin(), program.parameters.end(),
                                   [](const tiled::ParameterChunk& chunk) { return chunk.is_cached(); });
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute,
-                        execution(model, program, caches, address_code, emitted.step_begins));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches, address_code, emitted));
   if (!caches) {
     result.executables.push_back(std::move(execute));
     return emitted;

@@ -24,6 +24,7 @@ struct EmittedPackage {
   // By step: the number of its first instruction in the execution program, as if that were in one piece (it begins with
   // instruction 0, its start); then the first of the epilogue.
   std::vector<std::int32_t> step_begins;
+  std::vector<std::int64_t> step_rows;  // the same in rows of instructions, from the first behind the start
 };
 
 // `model` is the one that was lowered.

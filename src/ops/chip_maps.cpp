@@ -39,8 +39,7 @@ Maps maps_of(const Tensor& tensor) {
   if (rank > 1) maps.width = shape.last(1);
   if (rank > 2) maps.height = shape.last(2);
   if (rank > 3) maps.batch = shape.product(0, rank - 3);
-  if (rank == 2) std::swap(maps.batch, maps.width);  // rows of a matrix are vectors
-  if (rank == 3) {
+  if (rank == 2 || rank == 3) {
     const Maps tokens = token_maps(maps.height * maps.width);
     maps.height = tokens.height;
     maps.width = tokens.width;

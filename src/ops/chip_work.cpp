@@ -7,6 +7,7 @@
 
 #include "ops/chip_layer_work.h"
 #include "ops/chip_maps.h"
+#include "ops/reduce.h"
 #include "ops/table_functions.h"
 
 namespace reef::ops {
@@ -112,10 +113,10 @@ ChipWork max_pool_work(const OpContext& ctx) {
 }
 
 ChipWork reduce_work(const OpContext& ctx) {
-  if (maps_of(ctx.output(0)).is_vector()) return whole_map_work(ctx);
-  const Maps in = maps_of(ctx.input(0)), out = maps_of(ctx.output(0));
+  const Maps in = maps_of(ctx.input(0));
   // Over channels alone each pixel stays in its tile. Reef's own code, simulated.
-  if (out.channels == 1 && in.pixels() == out.pixels()) return work_of(ctx, in.words_per_tile(), kVectorGap, {40, 17});
+  if (reduces_channels_alone(ctx) && !in.is_vector()) return work_of(ctx, in.words_per_tile(), kVectorGap, {40, 17});
+  if (maps_of(ctx.output(0)).is_vector()) return whole_map_work(ctx);
   return work_of(ctx, in.words_per_tile(), gather_cycles(in), {200, 50});  // other axes: assumed
 }
 

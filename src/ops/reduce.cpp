@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reduce.h"
 
+#include <algorithm>
+
 #include "ops/checks.h"
+#include "ops/chip_rules.h"
 #include "ops/same_quantization.h"
 
 namespace reef::ops {
@@ -59,6 +62,11 @@ Status check_reduce_without_rescaling(const OpContext& ctx) {
     REEF_RETURN_IF_ERROR(require_same_quantization(ctx.input(0), ctx.output(0)));
   }
   return ok_status();
+}
+
+bool reduces_channels_alone(const OpContext& ctx) {
+  const auto axes = chip::named_axes(ctx);
+  return axes && !axes->empty() && axes->back() && std::count(axes->begin(), axes->end(), true) == 1;
 }
 
 Result<kernels::ReducePlan> reduce_plan(const RunContext& ctx) {

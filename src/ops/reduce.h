@@ -23,6 +23,9 @@ Status check_reduce(const OpContext& ctx);
 // For reductions that do not rescale: also equal quantization.
 Status check_reduce_without_rescaling(const OpContext& ctx);
 
+// Only the last dimension goes away, or becomes 1; false where axes are computed.
+bool reduces_channels_alone(const OpContext& ctx);
+
 // The plan for the shapes and axes at hand; axes may be computed values, so this is done for every run.
 Result<kernels::ReducePlan> reduce_plan(const RunContext& ctx);
 

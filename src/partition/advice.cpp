@@ -48,12 +48,27 @@ void mixed_ranges(const ops::Dependencies& graph, std::vector<std::string>& note
   }
 }
 
-// Operators at the end of a part can cost more there than on the CPU: their result is larger than what it is made of,
-// and the link carries it, or their parameters do not fit into the chip's memory, and the link carries those. They are
-// given up one by one, from the end; the cut with the smallest prediction wins.
+// Operators at the end of a part can cost more there than on the CPU, because of what the link carries for them: their
+// result is larger than what it is made of, their parameters do not fit into the chip's memory, or their instructions
+// are many. They are given up one by one, from the end; the cut with the smallest prediction wins.
 constexpr double kWorthSaying = 0.9;    // of the prediction
 constexpr double kWorthSayingUs = 500;  // small models are dominated by what every inference costs
 constexpr int kMostGivenUp = 64;
+
+// Why `count` operators at the end cost so much: what the link carries less of without them.
+std::string reason_of(std::size_t count, const PartCost& with, const PartCost& without) {
+  const std::string_view s = count == 1 ? "s" : "";
+  if (with.streaming - without.streaming >= with.transfer - without.transfer) {
+    return fmt::format("ha{} parameters that do not fit into its memory and are sent with every inference",
+                       count == 1 ? "s" : "ve");
+  }
+  if (with.instruction_bytes - without.instruction_bytes > with.output_bytes - without.output_bytes) {
+    return fmt::format("need{} {} of instructions with every inference", s,
+                       ir::describe_bytes(with.instruction_bytes - without.instruction_bytes));
+  }
+  return fmt::format("give{} {} to send back instead of {}", s, ir::describe_bytes(with.output_bytes),
+                     ir::describe_bytes(without.output_bytes));
+}
 
 void cheaper_cut(const ops::Dependencies& graph, const Costs& costs, const Partition& partition,
                  std::vector<std::string>& notes) {
@@ -82,17 +97,11 @@ void cheaper_cut(const ops::Dependencies& graph, const Costs& costs, const Parti
     names.push_back(graph.graph().tensors[at(tensor)].name);
   }
   const std::size_t count = part.ops.size() - best_ops.size();
-  const bool is_output = part.cost.transfer - best_cost.transfer > part.cost.streaming - best_cost.streaming;
   notes.push_back(fmt::format(
       "the last {} on the chip {}, which costs more than computing on the CPU: with the part ending earlier {:.2f} ms "
-      "are "
-      "predicted instead of {:.2f} ms (estimated): -i '{}'.",
-      count == 1 ? "operator" : fmt::format("{} operators", count),
-      is_output ? fmt::format("give{} {} to send back instead of {}", count == 1 ? "s" : "",
-                              ir::describe_bytes(part.cost.output_bytes), ir::describe_bytes(best_cost.output_bytes))
-                : fmt::format("ha{} parameters that do not fit into its memory and are sent with every inference",
-                              count == 1 ? "s" : "ve"),
-      best / 1000, partition.predicted_us / 1000, fmt::join(names, ",")));
+      "are predicted instead of {:.2f} ms (estimated): -i '{}'.",
+      count == 1 ? "operator" : fmt::format("{} operators", count), reason_of(count, part.cost, best_cost), best / 1000,
+      partition.predicted_us / 1000, fmt::join(names, ",")));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "partition/cost.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "ops/static_ops.h"
 #include "partition/cpu_cost.h"
@@ -47,6 +49,64 @@ std::int64_t padded_bytes(const ir::Tensor& tensor, std::int64_t bytes) {
   if (tensor.shape.rank() == 0 || tensor.shape.last() <= 0 || !ir::is_integer_8(tensor.type)) return bytes;
   const std::int64_t channels = tensor.shape.last();
   return round_up(bytes / channels * round_up(channels, chip::kNarrowWordBytes), chip::kHostAlignmentBytes);
+}
+
+// How far a transfer of parameters may be ahead of the operator that uses them: the scalar core asks for them when it
+// comes to the operator's instructions, and it is ahead of the tiles by what their queues hold. From simulated times.
+constexpr std::int64_t kInstructionBytesAhead = 4096;
+
+// The link and the chip, one operator after the other. The link carries a piece of the program, then inputs, then the
+// parameters that the piece asks for, then the next piece.
+class Course {
+ public:
+  Course(const chip::LinkProfile& link, std::vector<std::int64_t> pieces) : link_(link), pieces_(std::move(pieces)) {
+    sent_ = link.overhead_us;
+    send_piece();
+  }
+
+  double now() const { return now_; }
+  void send_input(std::int64_t bytes) { wait(send(bytes)); }
+
+  // `streamed`: parameters. Returns how long the chip waits for them.
+  double run(double chip_us, std::int64_t instructions, std::int64_t streamed) {
+    while (at_ >= sent_instructions_ && next_piece_ < pieces_.size()) send_piece();
+    begins_.emplace_back(at_, now_);
+    at_ += instructions;
+    const double done = now_ + chip_us;
+    now_ = done;
+    if (streamed == 0) return 0;
+    while (begins_.size() > 1 && begins_.front().first < at_ - instructions - kInstructionBytesAhead)
+      begins_.pop_front();
+    // Nothing is sent before there is room for it, behind what is used up.
+    const double begin = done - chip_us, in_time = in_us(static_cast<double>(streamed));
+    sent_ = std::max(sent_, begins_.front().second) + in_time;
+    sent_ = std::max(sent_, begin + in_time - in_us(kAheadBytes));
+    wait(sent_);
+    return now_ - done;
+  }
+
+ private:
+  double in_us(double bytes) const { return bytes * kMicrosecondsPerSecond / link_.in_bytes_per_second; }
+  double send(std::int64_t bytes) { return sent_ += in_us(static_cast<double>(bytes)); }
+  void wait(double until) { now_ = std::max(now_, until); }
+  void send_piece() {
+    if (next_piece_ >= pieces_.size()) return wait(sent_);
+    sent_instructions_ += pieces_[next_piece_];
+    wait(send(pieces_[next_piece_++]));
+  }
+
+  const chip::LinkProfile& link_;
+  const std::vector<std::int64_t> pieces_;
+  std::size_t next_piece_ = 0;
+  std::int64_t sent_instructions_ = 0, at_ = 0;         // bytes of the program: on the chip, begun
+  std::deque<std::pair<std::int64_t, double>> begins_;  // of operators: where in the program, when
+  double sent_ = 0, now_ = 0;                           // microseconds from the call on: of the link, of the chip
+};
+
+std::vector<std::int64_t> pieces_of(std::int64_t bytes) {
+  std::vector<std::int64_t> pieces;
+  for (; bytes > 0; bytes -= pieces.back()) pieces.push_back(std::min(bytes, kPieceBytes));
+  return pieces;
 }
 
 }  // namespace
@@ -103,43 +163,87 @@ CacheModel CostModel::cache_model(std::span<const std::int32_t> ops) const {
   return model;
 }
 
-PartCost CostModel::part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
-                         std::span<const std::int32_t> outputs, std::int64_t cache_bytes) const {
-  const CacheModel cache = cache_model(ops);
-  const std::int64_t limit = cache_bytes < 0 ? -1 : cache_bytes / chip::kWideLineBytes;
-  const CacheShare share = share_cache({&cache, 1}, options_.cache_policy, limit)[0];
-
-  PartCost cost;
-  cost.cache_used = share.lines * chip::kWideLineBytes;
-  cost.cache_capacity = cost.cache_used + share.lines_left * chip::kWideLineBytes;
-  for (const std::int32_t tensor : inputs) {
-    cost.input_bytes += tensor_bytes(tensor);
-    cost.instruction_bytes += input_instructions_[static_cast<std::size_t>(tensor)];
+CostModel CostModel::with_code(std::vector<PartInCode> parts) const {
+  CostModel changed = *this;
+  changed.codes_ = std::move(parts);
+  for (const PartInCode& part : changed.codes_) {
+    for (std::size_t i = 0; i < part.ops.size(); ++i) {
+      const OpInCode& code = part.of_op[i];
+      const ops::ChipWork& work = this->work(part.ops[i]);
+      // Without parameters, the shapes' copies are the code's copies.
+      const bool is_counted = work.parameter_bytes + work.always_streamed_bytes == 0;
+      double cycles = code.move_cycles;
+      if (code.computes) {
+        cycles = work.tensor_cycles + (is_counted ? std::max(work.move_cycles, cycles) : work.move_cycles + cycles);
+      }
+      OpCost& cost = changed.ops_[static_cast<std::size_t>(part.ops[i])];
+      cost.chip = cycles / options_.clock_hz * kMicrosecondsPerSecond;
+      cost.instruction_bytes = code.instruction_bytes;
+    }
   }
-  for (const std::int32_t tensor : outputs) {
-    cost.output_bytes += output_bytes_[static_cast<std::size_t>(tensor)];
-    cost.instruction_bytes += output_instructions_[static_cast<std::size_t>(tensor)];
-  }
+  return changed;
+}
 
-  double ahead = 0;  // microseconds that the link is ahead of the chip
+const PartInCode* CostModel::code_of(std::span<const std::int32_t> ops, std::int64_t cache_bytes) const {
+  const auto known = std::find_if(codes_.begin(), codes_.end(),
+                                  [&](const PartInCode& code) { return std::ranges::equal(code.ops, ops); });
+  if (known == codes_.end() || (cache_bytes >= 0 && cache_bytes < known->cache_used)) return nullptr;
+  return &*known;
+}
+
+// Until the chip is done; what it has computed and waited for is added to `cost`.
+double CostModel::run(std::span<const std::int32_t> ops, std::span<const std::int64_t> streamed, const PartInCode* code,
+                      PartCost& cost) const {
+  Course course(*options_.link, code != nullptr ? code->piece_bytes : pieces_of(cost.instruction_bytes));
+  course.send_input(cost.input_bytes);
+  if (code != nullptr) course.run(0, code->first_bytes, 0);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const OpCost& one = op(ops[i]);
-    const ops::ChipWork& work = this->work(ops[i]);
-    const std::int64_t streamed = work.parameter_bytes - share.cached_bytes[i] + work.always_streamed_bytes;
-    cost.instruction_bytes += one.instruction_bytes;
     cost.compute += one.chip;
-    cost.cached_bytes += share.cached_bytes[i];
-    cost.streamed_bytes += streamed;
-    const double sending = in_us(static_cast<double>(streamed) * work.passes);
-    const double waiting = std::max(0.0, sending - ahead - one.chip);
-    cost.streaming += waiting;
-    ahead = std::min(in_us(kAheadBytes), ahead + one.chip + waiting - sending);
+    cost.streaming += course.run(one.chip, one.instruction_bytes, streamed[i]);
   }
-  // The chip starts when the first piece of the program is there; the others come while it computes.
-  const std::int64_t first_piece = std::min(cost.instruction_bytes, kPieceBytes);
-  const double later_pieces = in_us(static_cast<double>(cost.instruction_bytes - first_piece));
-  cost.transfer = options_.link->overhead_us + in_us(static_cast<double>(cost.input_bytes + first_piece)) +
-                  std::max(0.0, later_pieces - cost.compute) + out_us(static_cast<double>(cost.output_bytes));
+  return course.now();
+}
+
+PartCost CostModel::part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
+                         std::span<const std::int32_t> outputs, std::int64_t cache_bytes) const {
+  PartCost cost;
+  const PartInCode* code = code_of(ops, cache_bytes);
+  std::vector<std::int64_t> streamed(ops.size());
+  if (code != nullptr) {
+    cost.cached_bytes = code->cached_bytes;
+    cost.cache_used = code->cache_used;
+    cost.cache_capacity = cache_bytes < 0 ? code->cache_capacity : std::min(code->cache_capacity, cache_bytes);
+    cost.input_bytes = code->in_bytes;
+    cost.output_bytes = code->out_bytes;
+    for (const std::int64_t piece : code->piece_bytes) cost.instruction_bytes += piece;
+    for (std::size_t i = 0; i < ops.size(); ++i) streamed[i] = code->of_op[i].streamed_bytes;
+    for (const std::int64_t bytes : streamed) cost.streamed_bytes += bytes;
+  } else {
+    const CacheModel cache = cache_model(ops);
+    const std::int64_t limit = cache_bytes < 0 ? -1 : cache_bytes / chip::kWideLineBytes;
+    const CacheShare share = share_cache({&cache, 1}, options_.cache_policy, limit)[0];
+    cost.cache_used = share.lines * chip::kWideLineBytes;
+    cost.cache_capacity = cost.cache_used + share.lines_left * chip::kWideLineBytes;
+    for (const std::int32_t tensor : inputs) {
+      cost.input_bytes += tensor_bytes(tensor);
+      cost.instruction_bytes += input_instructions_[static_cast<std::size_t>(tensor)];
+    }
+    for (const std::int32_t tensor : outputs) {
+      cost.output_bytes += output_bytes_[static_cast<std::size_t>(tensor)];
+      cost.instruction_bytes += output_instructions_[static_cast<std::size_t>(tensor)];
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const ops::ChipWork& work = this->work(ops[i]);
+      const std::int64_t bytes = work.parameter_bytes - share.cached_bytes[i] + work.always_streamed_bytes;
+      cost.instruction_bytes += op(ops[i]).instruction_bytes;
+      cost.cached_bytes += share.cached_bytes[i];
+      cost.streamed_bytes += bytes;
+      streamed[i] = bytes * work.passes;
+    }
+  }
+  const double chip_done = run(ops, streamed, code, cost);
+  cost.transfer = chip_done - cost.compute - cost.streaming + out_us(static_cast<double>(cost.output_bytes));
   return cost;
 }
 

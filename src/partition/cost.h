@@ -2,9 +2,10 @@
 // Predicted time of operators on the chip, on the host's CPU and between them. Every figure is an estimate.
 //
 // The chip: cycles from shapes (ops/chip_work.h), parameters cached while they fit (parameter_cache.h) and streamed
-// otherwise, instructions and activations over the link. The CPU: a rate per kind of op, measured once with LiteRT on a
-// named machine, and a factor for the host that the link stands for (cpu_cost.h). How well it agrees with simulated
-// and published times is in docs/performance.md.
+// otherwise, instructions and activations over the link. Where there is code already (with_code), its instructions, its
+// copies and what it streams take the place of what shapes let expect. The CPU: a rate per kind of op, measured once
+// with LiteRT on a named machine, and a factor for the host that the link stands for (cpu_cost.h). How well it agrees
+// with simulated and published times is in docs/performance.md.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,23 @@ struct OpCost {
   double cpu = 0;
   std::int64_t parameter_bytes = 0;    // on the chip
   std::int64_t instruction_bytes = 0;  // sent with every inference
+};
+
+// What the code of an operator says, where there is some. Instructions and copies follow from how tensors lie in the
+// tiles, which shapes alone do not show.
+struct OpInCode {
+  std::int64_t instruction_bytes = 0;
+  std::int64_t streamed_bytes = 0;  // of parameters, in all
+  double move_cycles = 0;           // of copies over the ring and within tiles; estimated
+  bool computes = false;            // it does anything but copy
+};
+struct PartInCode {
+  std::vector<std::int32_t> ops;             // ascending
+  std::vector<OpInCode> of_op;               // by their numbers in `ops`
+  std::vector<std::int64_t> piece_bytes;     // of instructions, in the order in which they are sent
+  std::int64_t first_bytes = 0;              // of instructions in front of the first operator: the beginning, inputs
+  std::int64_t in_bytes = 0, out_bytes = 0;  // over the link: inputs and outputs, and what the host keeps meanwhile
+  std::int64_t cached_bytes = 0, cache_used = 0, cache_capacity = 0;  // as in PartCost
 };
 
 // One compiled part: a set of operators that run as one custom op.
@@ -73,6 +91,11 @@ class CostModel : public Costs {
   }
   PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
                 std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const override;
+  // The same, where these parts have code: `op` is then what the code takes, and so is `part` of exactly their
+  // operators with as much room for parameters as they use. Of other sets, whose code nobody has seen, parameters are
+  // shared out as ever.
+  CostModel with_code(std::vector<PartInCode> parts) const;
+  const std::vector<PartInCode>& codes() const { return codes_; }
   // What the parameters of `ops` ask of the cache, for sharing it among several programs (share_cache). Layers are
   // those of `ops`, one each.
   CacheModel cache_model(std::span<const std::int32_t> ops) const;
@@ -80,12 +103,16 @@ class CostModel : public Costs {
  private:
   double in_us(double bytes) const;
   double out_us(double bytes) const;
+  const PartInCode* code_of(std::span<const std::int32_t> ops, std::int64_t cache_bytes) const;
+  double run(std::span<const std::int32_t> ops, std::span<const std::int64_t> streamed, const PartInCode* code,
+             PartCost& cost) const;
 
   CostOptions options_;
   std::vector<OpCost> ops_;
   std::vector<ops::ChipWork> works_;
   std::vector<std::int64_t> tensor_bytes_, output_bytes_;
   std::vector<std::int64_t> input_instructions_, output_instructions_;  // bytes, where a tensor crosses the link
+  std::vector<PartInCode> codes_;
 };
 
 }  // namespace reef::partition

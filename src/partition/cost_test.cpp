@@ -71,6 +71,59 @@ TEST(Cost, WithoutRoomParametersAreStreamedAndComputingHidesSome) {
   EXPECT_EQ(half.cached_bytes + half.streamed_bytes, cached.cached_bytes);
 }
 
+TEST(Cost, CodeSaysMoreThanShapes) {
+  const ir::Model model = small_network();
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const CostModel costs(model, {});
+  const std::vector<std::int32_t> ops = {0, 1, 2};
+  const PartCost by_shapes = costs.part(ops, graph.inputs, graph.outputs);
+  PartInCode code;
+  code.ops = ops;
+  // The first emits nothing, the second copies, the third computes and streams.
+  code.of_op = {{}, {1000, 0, 5000, false}, {2000, 1 << 20, 0, true}};
+  code.first_bytes = 500;
+  code.piece_bytes = {4000};
+  code.in_bytes = by_shapes.input_bytes;
+  code.out_bytes = by_shapes.output_bytes;
+  code.cache_used = 256;
+  const CostModel by_code = costs.with_code({code});
+  EXPECT_EQ(by_code.op(0).chip, 0);
+  EXPECT_DOUBLE_EQ(by_code.op(1).chip, 5000 / chip::kClockHzMax * 1e6);
+  EXPECT_DOUBLE_EQ(by_code.op(2).chip, costs.op(2).chip);
+  EXPECT_EQ(by_code.op(0).cpu, costs.op(0).cpu);
+  const PartCost cost = by_code.part(ops, graph.inputs, graph.outputs);
+  EXPECT_EQ(cost.instruction_bytes, 4000);
+  EXPECT_EQ(cost.streamed_bytes, 1 << 20);
+  EXPECT_GT(cost.streaming, 0);
+  EXPECT_DOUBLE_EQ(cost.compute, by_code.op(1).chip + by_code.op(2).chip);
+  // The link carries all of it, one after the other.
+  const chip::LinkProfile& link = chip::link_profiles().front();
+  EXPECT_GE(cost.total(), link.overhead_us + ((1 << 20) + 4000) * 1e6 / link.in_bytes_per_second);
+  // With less room than the code uses, and of other sets, there is no code that anybody has seen.
+  EXPECT_EQ(by_code.part(ops, graph.inputs, graph.outputs, 0).cached_bytes, 0);
+  EXPECT_NE(by_code.part(ops, graph.inputs, graph.outputs, 0).instruction_bytes, 4000);
+  const std::vector<std::int32_t> fewer = {0, 1};
+  EXPECT_EQ(by_code.part(fewer, graph.inputs, graph.outputs).streamed_bytes, 0);
+}
+
+// Pieces of the program, inputs and parameters wait for each other on the link.
+TEST(Cost, InstructionsComeBehindTheParametersOfThePieceBefore) {
+  const ir::Model model = small_network();
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const std::vector<std::int32_t> ops = {0, 1, 2};
+  const auto total = [&](std::vector<std::int64_t> pieces, std::int64_t streamed) {
+    PartInCode code;
+    code.ops = ops;
+    code.of_op = {{100'000, streamed, 1000, true}, {100'000, 0, 1000, true}, {100'000, 0, 1000, true}};
+    code.piece_bytes = std::move(pieces);
+    return CostModel(model, {}).with_code({code}).part(ops, graph.inputs, graph.outputs).total();
+  };
+  const double second = 1e6 / chip::link_profiles().front().in_bytes_per_second;
+  EXPECT_LT(total({100'000, 200'000}, 0), total({300'000}, 0));
+  EXPECT_NEAR(total({100'000, 200'000}, 4 << 20), total({300'000}, 4 << 20), 200'000 * second);
+  EXPECT_GE(total({100'000, 200'000}, 4 << 20), (300'000 + (4 << 20)) * second);
+}
+
 TEST(Cost, AnEmptyPartCostsTheCallAlone) {
   const ir::Model model = small_network();
   const CostModel costs(model, {});

@@ -17,7 +17,7 @@ LinkTime time_over(const CheckSubject& subject, const chip::LinkProfile& link) {
     return {&link, subject.partition->predicted_us, subject.partition->all_cpu_us};
   }
   options.link = &link;
-  const partition::CostModel costs(*subject.model, options);
+  const auto costs = partition::CostModel(*subject.model, options).with_code(subject.costs->codes());
   LinkTime time{&link, 0, 0};
   for (std::int32_t op = 0; op < static_cast<std::int32_t>(subject.partition->ops.size()); ++op) {
     time.all_cpu_us += costs.op(op).cpu;

@@ -15,14 +15,18 @@ using tiled::TiledProgram;
 // The lines that are left, while chunks are placed one after the other.
 class Lines {
  public:
-  Lines(const TiledProgram& program, const CacheRoom& room)
-      : next_(room.first_line), end_(std::min(program.lowest_scratch_line, room.end_line)), left_(room.lines) {}
+  // `fills_gaps`: also lines that are left below those of parts that must begin at one line on all of their tiles.
+  Lines(const TiledProgram& program, const CacheRoom& room, bool fills_gaps)
+      : next_(room.first_line),
+        end_(std::min(program.lowest_scratch_line, room.end_line)),
+        left_(room.lines),
+        fills_gaps_(fills_gaps) {}
 
   // False: there is no room, and nothing has changed.
   bool place(ParameterChunk& chunk) {
     if (chunk.lines > left_) return false;
     const bool done = chunk.parts() > 0    ? place_parts(chunk)
-                      : chunk.in_one_piece ? place_on(emptiest(), chunk)
+                      : chunk.in_one_piece ? place_in_gap(chunk) || place_on(emptiest(), chunk)
                                            : place_in_pieces(chunk);
     if (done) left_ -= chunk.lines;
     return done;
@@ -45,7 +49,12 @@ class Lines {
     const std::int32_t line = *std::max_element(next_.begin(), next_.begin() + chunk.parts());
     if (end_ - line < chunk.part_lines) return false;
     chunk.at = parts_at(chunk, line);
-    for (const ParameterPiece& piece : chunk.at) next(piece.tile) = piece.line + piece.lines;
+    for (const ParameterPiece& piece : chunk.at) {
+      if (fills_gaps_ && line > next(piece.tile)) {
+        gaps_.push_back({piece.tile, next(piece.tile), line - next(piece.tile)});
+      }
+      next(piece.tile) = piece.line + piece.lines;
+    }
     return true;
   }
 
@@ -60,14 +69,47 @@ class Lines {
     return true;
   }
 
+  // The smallest gap that is large enough.
+  bool place_in_gap(ParameterChunk& chunk) {
+    auto best = gaps_.end();
+    for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+      if (gap->lines >= chunk.lines && (best == gaps_.end() || gap->lines < best->lines)) best = gap;
+    }
+    if (best == gaps_.end()) return false;
+    chunk.at = {{best->tile, best->line, chunk.lines}};
+    best->line += chunk.lines;
+    best->lines -= chunk.lines;
+    return true;
+  }
+
+  // So many lines of the largest gap as it has; none where all gaps are so small that a piece of its own is not worth
+  // its instructions.
+  ParameterPiece take_gap(std::int32_t lines) {
+    constexpr std::int32_t kFewestLines = 16;
+    const auto largest =
+        std::max_element(gaps_.begin(), gaps_.end(), [](const auto& a, const auto& b) { return a.lines < b.lines; });
+    if (largest == gaps_.end() || largest->lines < kFewestLines) return {};
+    const ParameterPiece piece = {largest->tile, largest->line, std::min(lines, largest->lines)};
+    largest->line += piece.lines;
+    largest->lines -= piece.lines;
+    return piece;
+  }
+
   bool place_in_pieces(ParameterChunk& chunk) {
     const auto before = next_;
+    const auto gaps_before = gaps_;
     std::vector<ParameterPiece> pieces;
-    for (std::int32_t left = chunk.lines; left > 0;) {
+    std::int32_t left = chunk.lines;
+    for (ParameterPiece piece = take_gap(left); piece.lines > 0; piece = take_gap(left)) {
+      pieces.push_back(piece);
+      left -= piece.lines;
+    }
+    while (left > 0) {
       const int tile = emptiest();
       const std::int32_t lines = std::min(left, end_ - next(tile));
       if (lines <= 0) {
         next_ = before;
+        gaps_ = gaps_before;
         return false;
       }
       pieces.push_back({tile, next(tile), lines});
@@ -81,13 +123,16 @@ class Lines {
   std::array<std::int32_t, chip::kTiles> next_;
   const std::int32_t end_;
   std::int64_t left_;
+  const bool fills_gaps_;
+  std::vector<ParameterPiece> gaps_;
 };
 
 // Those with fewer choices of a place come first.
 int choices(const ParameterChunk& chunk) { return chunk.parts() > 0 ? 0 : chunk.in_one_piece ? 1 : 2; }
 
-bool place_in_order(TiledProgram& program, const std::vector<std::size_t>& order, const CacheRoom& room) {
-  Lines lines(program, room);
+bool place_in_order(TiledProgram& program, const std::vector<std::size_t>& order, const CacheRoom& room,
+                    bool fills_gaps) {
+  Lines lines(program, room, fills_gaps);
   bool all = true;
   for (ParameterChunk& chunk : program.parameters) chunk.at.clear();
   for (const std::size_t index : order) {
@@ -133,21 +178,23 @@ void place_parameters(TiledProgram& program, const CacheRoom& room) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return choices(chunks[a]) < choices(chunks[b]); });
-  if (place_in_order(program, order, room)) return;
+  if (place_in_order(program, order, room, false)) return;
+  const bool is_google = program.level == tiled::Level::kAsGoogle;
+  if (!is_google && place_in_order(program, order, room, true)) return;
   if (room.order == CacheOrder::kFirstUse) {
     std::sort(order.begin(), order.end());  // chunks are numbered in the order of their first use
-    place_in_order(program, order, room);
+    place_in_order(program, order, room, !is_google);
     return;
   }
   const std::vector<std::int64_t> saved = bytes_saved(program);
-  const bool as_google = room.order == CacheOrder::kOfLevel && program.level == tiled::Level::kAsGoogle;
+  const bool as_google = room.order == CacheOrder::kOfLevel && is_google;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (choices(chunks[a]) != choices(chunks[b])) return choices(chunks[a]) < choices(chunks[b]);
     const std::int64_t worth_a = saved[a] * chunks[b].lines, worth_b = saved[b] * chunks[a].lines;  // per line
     if (!as_google && worth_a != worth_b) return worth_a > worth_b;
     return chunks[a].lines > chunks[b].lines;
   });
-  place_in_order(program, order, room);
+  place_in_order(program, order, room, !is_google);
 }
 
 Status use_parameter_places(TiledProgram& program, const std::vector<std::vector<ParameterPiece>>& places) {

@@ -3,6 +3,9 @@
 
 #include <random>
 
+#include <array>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "schedule/first_fit.h"
@@ -186,6 +189,39 @@ TEST(ParameterPlaces, PartsOnTheirTiles) {
     const std::vector<Pieces> elsewhere = {{{0, 0, 10}, {1, 0, 10}, {2, 0, 5}}, {{0, 10, 10}, {3, 10, 10}, {2, 7, 5}}};
     EXPECT_FALSE(use_parameter_places(program, elsewhere).ok());
   }
+}
+
+// Parts on four tiles, then parts at one line on all: what is left below those is for others, where all is needed.
+TEST(ParameterPlaces, GapsBelowPartsAtOneLineAreUsed) {
+  using Pieces = std::vector<tiled::ParameterPiece>;
+  const auto placed = [](std::int32_t last, tiled::Level level) {
+    tiled::TiledProgram program = chunks({{200, false}, {160, false}, {20, true}, {last, false}}, 100);
+    program.level = level;
+    program.parameters[0].part_lines = 50;
+    program.parameters[1].part_lines = 10;
+    place_parameters(program, {});
+    return program;
+  };
+  // Lines 60 to 99 are free on all tiles, and 0 to 49 on twelve of them.
+  const tiled::TiledProgram roomy = placed(600, tiled::Level::kBetter);
+  EXPECT_EQ(roomy.parameters[2].at, (Pieces{{0, 60, 20}})) << "gaps are left alone where all fits without them";
+  const tiled::TiledProgram tight = placed(1100, tiled::Level::kBetter);
+  ASSERT_TRUE(tight.parameters[3].is_cached());
+  EXPECT_EQ(tight.parameters[2].at, (Pieces{{4, 0, 20}}));
+  std::array<std::vector<bool>, chip::kTiles> used;
+  for (auto& lines : used) lines.resize(100);
+  for (const tiled::ParameterChunk& chunk : tight.parameters) {
+    std::int32_t lines = 0;
+    for (const tiled::ParameterPiece& piece : chunk.at) {
+      for (std::int32_t line = piece.line; line < piece.line + piece.lines; ++line, ++lines) {
+        auto bit = used[static_cast<std::size_t>(piece.tile)].begin() + line;
+        EXPECT_FALSE(*bit) << "tile " << piece.tile << ", line " << line;
+        *bit = true;
+      }
+    }
+    EXPECT_EQ(lines, chunk.lines);
+  }
+  EXPECT_TRUE(placed(1100, tiled::Level::kAsGoogle).parameters[3].is_streamed());
 }
 
 }  // namespace

@@ -147,9 +147,10 @@ bool without_strides(const ir::Model& model, const ir::Operator& op) {
 }
 
 ir::Model slice_model(std::vector<std::int64_t> begins, std::vector<std::int64_t> ends,
-                      std::vector<std::int64_t> strides, std::int64_t mask, ir::Shape out) {
+                      std::vector<std::int64_t> strides, std::int64_t mask, ir::Shape out,
+                      ir::Shape in = {1, 9, 12, 3}) {
   ModelBuilder builder;
-  const std::int32_t x = builder.input({1, 9, 12, 3}, kPlain);
+  const std::int32_t x = builder.input(std::move(in), kPlain);
   ir::Attributes attributes;
   attributes.set("begin_mask", mask);
   attributes.set("end_mask", mask);
@@ -158,6 +159,19 @@ ir::Model slice_model(std::vector<std::int64_t> begins, std::vector<std::int64_t
   const std::int32_t by = builder.ops().int_vector(strides);
   return builder.finish(
       {builder.add("STRIDED_SLICE", "StridedSliceOptions", attributes, {x, from, to, by}, out, kPlain)});
+}
+
+TEST(ConverterForms, StepsOverTokensAndChannels) {
+  const RewriteOptions options = options_if<without_strides>();
+  const ir::Shape tokens = {1, 11, 8};
+  expect_same_bytes(slice_model({0, 0, 0}, {1, 11, 8}, {1, 3, 1}, 0, {1, 4, 8}, tokens), options,
+                    {"RESHAPE", "MAX_POOL_2D", "RESHAPE"});
+  expect_same_bytes(slice_model({0, 1, 0}, {0, 9, 0}, {1, 4, 1}, 5, {1, 2, 8}, tokens), options,
+                    {"RESHAPE", "STRIDED_SLICE", "MAX_POOL_2D", "RESHAPE"});
+  expect_same_bytes(slice_model({0, 0, 1}, {0, 0, 8}, {1, 1, 2}, 3, {1, 11, 4}, tokens), options,
+                    {"RESHAPE", "CONV_2D", "RESHAPE"});
+  expect_same_bytes(slice_model({0, -5}, {0, -1}, {1, 2}, 1, {1, 2}, {1, 8}), options,
+                    {"RESHAPE", "CONV_2D", "RESHAPE"});
 }
 
 TEST(ConverterForms, SlicesThatLeaveOutRowsAndColumns) {

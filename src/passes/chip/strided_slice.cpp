@@ -2,97 +2,146 @@
 // STRIDED_SLICE that leaves out rows or columns (the first layer of YOLOv5, "Focus"): a slice without gaps and then
 // MAX_POOL_2D of single pixels, whose stride may be any. The largest of one number is that number. One that leaves out
 // channels (rotary positions take every second) or takes them backwards (blue, green, red for red, green, blue) is a
-// 1x1 CONV_2D that picks those that are wanted.
+// 1x1 CONV_2D that picks those that are wanted. Tokens with channels are an image one row high.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include "passes/pass.h"
 
 namespace reef::passes {
 namespace {
 
+// The operator on an image. Tokens with channels, or a vector, are an image one row high.
+struct Step {
+  ir::Shape shape, result;
+  std::array<std::int64_t, 4> begin{}, end{}, stride{};
+  std::int64_t begin_mask = 0, end_mask = 0;
+
+  bool begins_anywhere(int d) const { return (begin_mask >> d & 1) != 0; }
+  bool ends_anywhere(int d) const { return (end_mask >> d & 1) != 0; }
+};
+
+std::optional<Step> step_of(const ChipGraph& edit, const ir::Operator& op) {
+  const ir::Shape shape = edit.shape(op.inputs[0]), result = edit.shape(op.outputs[0]);
+  const int rank = shape.rank(), added = 4 - rank;
+  if (rank < 2 || rank > 4 || result.rank() != rank || (rank == 3 && shape[0] != 1)) return {};
+  for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    if (op.attributes.get_int(mask) != 0) return {};
+  }
+  Step step;
+  const int first = rank - 2;  // axes before the last two; those that are added follow them
+  const auto place = [&](int axis) { return static_cast<std::size_t>(axis < first ? axis : axis + added); };
+  step.end.fill(1);
+  step.stride.fill(1);
+  std::array<std::int32_t, 4> from = {1, 1, 1, 1}, to = from;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto values = edit.ints(op.inputs[i + 1]);
+    if (!values || static_cast<int>(values->size()) != rank) return {};
+    auto& list = i == 0 ? step.begin : i == 1 ? step.end : step.stride;
+    for (int axis = 0; axis < rank; ++axis) list[place(axis)] = (*values)[static_cast<std::size_t>(axis)];
+  }
+  for (int axis = 0; axis < rank; ++axis) {
+    from[place(axis)] = shape[axis];
+    to[place(axis)] = result[axis];
+    const auto moved = [&](std::string_view mask) { return (op.attributes.get_int(mask) >> axis & 1) << place(axis); };
+    step.begin_mask |= moved("begin_mask");
+    step.end_mask |= moved("end_mask");
+  }
+  step.shape = {from[0], from[1], from[2], from[3]};
+  step.result = {to[0], to[1], to[2], to[3]};
+  return step;
+}
+
 struct Range {
   std::int64_t begin = 0, size = 0, stride = 1;  // size: of the piece without gaps
 };
 
-// The range that the operator takes along a dimension; none if it goes backwards or drops the dimension.
-std::optional<Range> range_along(const ir::Operator& op, int d, std::int32_t extent, std::int64_t begin,
-                                 std::int64_t end, std::int64_t stride) {
-  const auto masked = [&](std::string_view mask) { return (op.attributes.get_int(mask) >> d & 1) != 0; };
-  if (stride < 1 || stride > extent || masked("shrink_axis_mask")) return {};
+// The range that is taken along a dimension; none if it goes backwards.
+std::optional<Range> range_along(const Step& step, int d) {
+  const auto i = static_cast<std::size_t>(d);
+  const std::int64_t extent = step.shape[d], stride = step.stride[i];
+  if (stride < 1 || stride > extent) return {};
   const auto clamp = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent); };
-  const std::int64_t from = masked("begin_mask") ? 0 : clamp(begin), to = masked("end_mask") ? extent : clamp(end);
+  const std::int64_t from = step.begins_anywhere(d) ? 0 : clamp(step.begin[i]),
+                     to = step.ends_anywhere(d) ? extent : clamp(step.end[i]);
   if (from >= to) return {};
   return Range{from, to - from, stride};
 }
 
-// The numbers of channels that are taken, in order; none: the operator drops the dimension, or nothing is taken.
-std::vector<std::int32_t> channels_of(const ir::Operator& op, std::int32_t extent, std::int64_t begin, std::int64_t end,
-                                      std::int64_t stride) {
+// The numbers of channels that are taken, in order; none: nothing is taken.
+std::vector<std::int32_t> channels_of(const Step& step) {
   std::vector<std::int32_t> taken;
-  const auto masked = [&](std::string_view mask) { return (op.attributes.get_int(mask) >> 3 & 1) != 0; };
-  if (stride == 0 || masked("shrink_axis_mask")) return taken;
+  const std::int64_t extent = step.shape[3], stride = step.stride[3];
+  if (stride == 0) return taken;
   const std::int64_t least = stride > 0 ? 0 : -1, most = stride > 0 ? extent : extent - 1;
   const auto clamp = [&](std::int64_t at) { return std::clamp(at < 0 ? at + extent : at, least, most); };
-  const std::int64_t first = masked("begin_mask") ? (stride > 0 ? least : most) : clamp(begin);
-  const std::int64_t last = masked("end_mask") ? (stride > 0 ? most : least) : clamp(end);
+  const std::int64_t first = step.begins_anywhere(3) ? (stride > 0 ? least : most) : clamp(step.begin[3]);
+  const std::int64_t last = step.ends_anywhere(3) ? (stride > 0 ? most : least) : clamp(step.end[3]);
   for (std::int64_t c = first; stride > 0 ? c < last : c > last; c += stride) {
     taken.push_back(static_cast<std::int32_t>(c));
   }
   return taken;
 }
 
-// Some channels of some rows and columns, all of which are taken.
-bool pick_channels(ChipGraph& edit, std::int32_t index, const std::vector<std::int64_t>& from, ir::Shape sizes,
-                   const std::vector<std::int32_t>& channels) {
-  const ir::Operator op = edit.op(index);
-  const ir::Shape result = edit.shape(op.outputs[0]);
-  sizes[3] = edit.shape(op.inputs[0])[3];
-  if (result.last() != static_cast<std::int32_t>(channels.size()) || sizes[0] != 1) return false;
-  OpList list(edit, edit.tensor(op.outputs[0]).name);
-  const bool is_whole = sizes == edit.shape(op.inputs[0]);
-  const std::int32_t piece = is_whole ? op.inputs[0] : list.slice_box(op.inputs[0], from, sizes);
-  const std::int32_t y = list.channels_picked(piece, channels);
-  if (y < 0 || edit.shape(y) != result) return false;
-  list.last().outputs[0] = op.outputs[0];
-  return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels");
+// Single pixels with a stride.
+std::int32_t pooled(OpList& list, ChipGraph& edit, std::int32_t x, const Step& step, std::int32_t like) {
+  ir::Attributes attributes;
+  attributes.set("padding", ir::EnumName{"VALID"});
+  attributes.set("stride_h", step.stride[1]);
+  attributes.set("stride_w", step.stride[2]);
+  attributes.set("filter_height", std::int64_t{1});
+  attributes.set("filter_width", std::int64_t{1});
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  const std::int32_t y = list.tensor_like(like, step.result);
+  list.add("MAX_POOL_2D", "Pool2DOptions", std::move(attributes), {x}, {y}, edit.tensor(like).type);
+  return y;
+}
+
+// `image` in steps. -1: not in these ways. The result's tensor is new, and like `like`.
+std::int32_t in_steps(OpList& list, ChipGraph& edit, const Step& step, std::int32_t image, std::int32_t like) {
+  std::vector<std::int64_t> from;
+  ir::Shape sizes = step.shape;
+  const bool has_gaps = step.stride[1] != 1 || step.stride[2] != 1, picks = step.stride[3] != 1;
+  for (int d = 0; d < 4; ++d) {
+    if (d == 3 && picks) {
+      from.push_back(0);
+      continue;
+    }
+    const auto range = range_along(step, d);
+    if (!range || (range->stride != 1 && d == 0)) return -1;
+    if (step.result[d] != (range->size + range->stride - 1) / range->stride) return -1;
+    from.push_back(range->begin);
+    sizes[d] = static_cast<std::int32_t>(range->size);
+  }
+  if (has_gaps == picks) return -1;
+  const std::vector<std::int32_t> channels = picks ? channels_of(step) : std::vector<std::int32_t>();
+  if (picks && (step.result[3] != static_cast<std::int32_t>(channels.size()) || sizes[0] != 1)) return -1;
+  const std::int32_t piece = sizes == step.shape ? image : list.slice_box(image, from, sizes);
+  return picks ? list.channels_picked(piece, channels) : pooled(list, edit, piece, step, like);
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::STRIDED_SLICE || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
-  const ir::Shape shape = edit.shape(x), result = edit.shape(y);
-  const auto begins = edit.ints(op.inputs[1]), ends = edit.ints(op.inputs[2]), strides = edit.ints(op.inputs[3]);
-  if (shape.rank() != 4 || result.rank() != 4 || !edit.affine(x) || !edit.same_quantization(x, y)) return false;
-  if (!begins || !ends || !strides || begins->size() != 4 || ends->size() != 4 || strides->size() != 4) return false;
-  if (op.attributes.get_int("ellipsis_mask") != 0 || op.attributes.get_int("new_axis_mask") != 0) return false;
-  std::vector<std::int64_t> from;
-  ir::Shape sizes = shape;
-  for (int d = 0; d < 4; ++d) {
-    const auto i = static_cast<std::size_t>(d);
-    if (d == 3 && (*strides)[3] != 1) {
-      const bool has_gaps = (*strides)[1] != 1 || (*strides)[2] != 1;
-      from.push_back(0);
-      return !has_gaps && !edit.fits(index) &&
-             pick_channels(edit, index, from, sizes,
-                           channels_of(op, shape[3], (*begins)[3], (*ends)[3], (*strides)[3]));
-    }
-    const auto range = range_along(op, d, shape[d], (*begins)[i], (*ends)[i], (*strides)[i]);
-    if (!range || (range->stride != 1 && d == 0)) return false;
-    if (result[d] != (range->size + range->stride - 1) / range->stride) return false;
-    from.push_back(range->begin);
-    sizes[d] = static_cast<std::int32_t>(range->size);
-  }
-  if (((*strides)[1] == 1 && (*strides)[2] == 1) || edit.fits(index)) return false;
+  if (!edit.affine(x) || !edit.same_quantization(x, y)) return false;
+  const auto step = step_of(edit, op);
+  if (!step || std::count(step->stride.begin(), step->stride.end(), 1) == 4 || edit.fits(index)) return false;
   OpList list(edit, edit.tensor(y).name);
-  const std::int32_t piece = sizes == shape ? x : list.slice_box(x, from, sizes);
-  ir::Attributes attributes;
-  attributes.set("padding", ir::EnumName{"VALID"});
-  attributes.set("stride_h", (*strides)[1]);
-  attributes.set("stride_w", (*strides)[2]);
-  attributes.set("filter_height", std::int64_t{1});
-  attributes.set("filter_width", std::int64_t{1});
-  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  list.add(Op::MAX_POOL_2D, "Pool2DOptions", std::move(attributes), {piece}, {y}, edit.tensor(y).type);
-  return edit.commit(index, list.take(), "STRIDED_SLICE without gaps and MAX_POOL_2D of single pixels");
+  const bool is_image = edit.shape(x).rank() == 4;
+  const std::int32_t made = in_steps(list, edit, *step, is_image ? x : list.reshape(x, step->shape), y);
+  if (made < 0 || edit.shape(made) != step->result) return false;
+  if (is_image) {
+    list.last().outputs[0] = y;
+  } else {
+    list.reshape(made, edit.shape(y), y);
+  }
+  return edit.commit(index, list.take(),
+                     step->stride[3] != 1 ? "a 1x1 CONV_2D that picks channels"
+                                          : "STRIDED_SLICE without gaps and MAX_POOL_2D of single pixels");
 }
 
 }  // namespace
@@ -102,7 +151,7 @@ constinit const Pass strided_slice_chip_pass = {
     .summary =
         "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
         "pixels; one that leaves out channels or takes them backwards, a 1x1 CONV_2D that picks those that "
-        "are wanted.",
+        "are wanted. Tokens are pixels of one row.",
     .safety = Safety::kExact,
     .on_by_default = true,
     .at_on_chip = at};

@@ -69,6 +69,14 @@ TEST(SimplifyPatterns, SoftmaxWrittenOut) {
   EXPECT_EQ(operators_of(expect_same(make.finish({y}), kRounding)), "EXP SUM DIV");
 }
 
+TEST(SimplifyPatterns, SoftmaxOfLogarithms) {
+  Maker make;
+  const int x = make.input({2, 3, 9});
+  const int logarithms = make.op("LOG_SOFTMAX", "LogSoftmaxOptions", {}, {x}, {2, 3, 9});
+  const ir::Model after = expect_same(make.finish({make.unary("EXP", logarithms)}), kRounding);
+  EXPECT_EQ(operators_of(after), "SOFTMAX");
+}
+
 TEST(SimplifyPatterns, AFactorOfSoftmaxIsItsBeta) {
   Maker make;
   const int x = make.binary("DIV", make.input({2, 3, 9}), make.number(4));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp(x - max(x)) / sum(exp(x - max(x))) over the last axis becomes SOFTMAX, with or without the maximum. Float32 only;
+// exp(x - max(x)) / sum(exp(x - max(x))) over the last axis becomes SOFTMAX, with or without the maximum, and so does
+// exp(log_softmax(x)). Float32 only;
 // differs by rounding (and does not overflow where the form without maximum would). A positive factor in front of
 // SOFTMAX, as attention has it, becomes its beta: one tensor less to round when the model is quantized.
 #include <algorithm>
@@ -21,6 +22,20 @@ TensorId exponent_of(const Graph& graph, TensorId tensor) {
   if (difference == kNone || !has_no_activation(graph, difference)) return argument;
   const TensorId x = graph.op(difference).inputs[0];
   return reduced_along_last(graph, graph.op(difference).inputs[1], Op::REDUCE_MAX) == x ? x : argument;
+}
+
+void become_softmax(Graph& graph, OpId id, TensorId x) {
+  ir::Attributes attributes;
+  attributes.set("beta", 1.0);
+  graph.become(id, "SOFTMAX", "SoftmaxOptions", std::move(attributes), {x});
+}
+
+// exp(log_softmax(x)), where weights are first computed as logarithms.
+bool is_of_logarithms(Graph& graph, OpId id) {
+  const OpId logarithms = made_by(graph, graph.op(id).inputs[0], "LOG_SOFTMAX");
+  if (logarithms == kNone || !is_float(graph, graph.op(id).outputs[0])) return false;
+  become_softmax(graph, id, graph.op(logarithms).inputs[0]);
+  return true;
 }
 
 bool absorb_factor(Graph& graph, OpId id) {
@@ -72,15 +87,14 @@ bool absorb_factor_before_mask(Graph& graph, OpId id) {
 }
 
 bool at(Graph& graph, OpId id) {
-  if (graph.is(id, Op::SOFTMAX)) return absorb_factor(graph, id) || absorb_factor_before_mask(graph, id);
-  if (!graph.is(id, Op::DIV) || !has_no_activation(graph, id)) return false;
+  if (graph.is(id, "SOFTMAX")) return absorb_factor(graph, id) || absorb_factor_before_mask(graph, id);
+  if (graph.is(id, "EXP")) return is_of_logarithms(graph, id);
+  if (!graph.is(id, "DIV") || !has_no_activation(graph, id)) return false;
   const TensorId numerator = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
   if (!is_float(graph, y) || reduced_along_last(graph, graph.op(id).inputs[1], Op::SUM) != numerator) return false;
   const TensorId x = exponent_of(graph, numerator);
   if (x == kNone || graph.shape(x) != graph.shape(y)) return false;
-  ir::Attributes attributes;
-  attributes.set("beta", 1.0);
-  graph.become(id, Op::SOFTMAX, "SoftmaxOptions", std::move(attributes), {x});
+  become_softmax(graph, id, x);
   return true;
 }
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generated code says about the time that it takes: for a prediction that rests on the program, not on shapes
+// alone (partition/cost.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "compiler/code_generator.h"
+#include "partition/cost.h"
+
+namespace reef::compiler {
+
+// `code` is that of the operators `ops` of a model, ascending.
+partition::PartInCode facts_of(const PartCode& code, std::span<const std::int32_t> ops);
+
+}  // namespace reef::compiler
