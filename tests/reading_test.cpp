@@ -148,6 +148,22 @@ TEST(Reading, LostBoxesAreWorse) {
   EXPECT_GT(missing_db({lost}), 0);
 }
 
+// Narrower ranges: fewer roundings of the many that nobody looks at, but the few large ones are cut off. None of them
+// falls below a threshold yet.
+TEST(Reading, LargestScoresThatAreCutOffAreWorse) {
+  const View view{0, ReadAs::kLogits};
+  const Outputs reference = logits_of(4);
+  Outputs cut = with_noise(reference, 0.05f);
+  for (auto& sample : cut) {
+    for (float& v : sample[0]) v = std::min(v, 0.2f);
+  }
+  const ViewError wide = look_at(view, reference, with_noise(reference, 0.8f)), narrow = look_at(view, reference, cut);
+  EXPECT_GT(narrow.sqnr_db, wide.sqnr_db);
+  EXPECT_EQ(narrow.agreement, 1);
+  EXPECT_NE(why_worse({wide}, {narrow}).find("largest scores"), std::string::npos);
+  EXPECT_EQ(why_worse({narrow}, {look_at(view, reference, with_noise(reference, 0.05f))}), "");
+}
+
 TEST(Reading, ScoresOfADetectorThatSeesNothingAreUsable) {
   const View view{0, ReadAs::kScores};
   const Outputs reference = with_noise(rows_of(4, 200, 0), 0);
