@@ -2,6 +2,7 @@
 #include "quantize/reading.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -102,6 +103,25 @@ TEST(Reading, OutputsAreReadByWhatMakesThem) {
 }
 
 // What a text recognizer suffered from: nearer to the float model on average, but other letters.
+// The largest of many coordinates is no class: the next is hardly smaller.
+TEST(Reading, CoordinatesAreNoClasses) {
+  Maker make;
+  const ir::Model model = make.finish({make.dense(make.input({1, 20}), 300)});
+  Outputs landmarks(12), classes(12);
+  std::mt19937 random(5);
+  std::normal_distribution<float> draw(0, 1);
+  for (std::size_t s = 0; s < landmarks.size(); ++s) {
+    landmarks[s].emplace_back();
+    classes[s].emplace_back();
+    for (int i = 0; i < 300; ++i) {
+      landmarks[s][0].push_back(100 + 80 * std::sin(0.02f * static_cast<float>(i)) + 0.1f * draw(random));
+      classes[s][0].push_back(draw(random));
+    }
+  }
+  EXPECT_EQ(views_of(model, landmarks)[0].read_as, ReadAs::kNumbers);
+  EXPECT_EQ(views_of(model, classes)[0].read_as, ReadAs::kClasses);
+}
+
 TEST(Reading, OtherClassesAreWorseAtMoreDecibels) {
   const View view{0, ReadAs::kClasses, 10};
   const Outputs reference = rows_of(20, 10, 0.2f);

@@ -95,6 +95,9 @@ class Session {
   // Goes back where all choices together are worse than the start on samples that ranges do not come from: to the last
   // state that is not. Choices are also made by samples that calibration saw, and each was a little lucky.
   Status go_back_if_worse();  // confirm.cpp
+  // Ranges of the best from all samples, those held back for choosing too. Nothing is left then to measure with that
+  // ranges have not seen: measure before. Not where the user said how many to hold back.
+  Status take_ranges_of_all();  // confirm.cpp
 
   const QuantizeOptions& options() const { return options_; }
   const data::SampleSource& source() const { return source_; }
@@ -119,6 +122,7 @@ class Session {
   // on them. Where those held back are few, all samples, each with ranges that were taken without it.
   std::vector<std::int64_t> samples_to_confirm() const;
   Result<Outputs> outputs_to_confirm(const State& state, std::span<const std::int64_t> samples);
+  Result<State> with_ranges_of(State state, std::span<const std::int64_t> samples, std::string_view phase) const;
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
