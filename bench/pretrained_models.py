@@ -61,6 +61,30 @@ def sound(random, length):
     return (voice * loud + random.normal(0, random.uniform(0.0005, 0.02), length)).astype(np.float32)
 
 
+def power_spectrum(random, length, size, step):
+    """[frames, size // 2 + 1] of a made-up sound."""
+    wave = sound(random, length)
+    frames = np.lib.stride_tricks.sliding_window_view(np.pad(wave, size // 2), size)[::step]
+    return np.abs(np.fft.rfft(frames * np.hanning(size), axis=-1)) ** 2
+
+
+def log_spectrum(random):
+    """As DNSMOS takes 9 seconds: [901, 161]."""
+    return np.log10(np.maximum(power_spectrum(random, 144160, 320, 160)[:901], 1e-12)).astype(np.float32)
+
+
+def mel_spectrum(random, frames, bands):
+    """[frames, bands], in 40 dB around the middle, as older DNSMOS models take it."""
+    power = power_spectrum(random, 144000, 512, 160)[:frames]
+    mel = lambda hertz: 2595 * np.log10(1 + hertz / 700)  # noqa: E731
+    edges = 700 * (10 ** (np.linspace(0, mel(8000), bands + 2) / 2595) - 1)
+    hertz = np.linspace(0, 8000, power.shape[1])
+    low, middle, high = (edges[i : i + bands, None] for i in range(3))
+    filters = np.maximum(0, np.minimum((hertz - low) / (middle - low + 1e-9), (high - hertz) / (high - middle + 1e-9)))
+    decibels = 10 * np.log10(np.maximum(power @ filters.T, 1e-10))
+    return ((np.maximum(decibels - decibels.max(), -80) + 40) / 40).astype(np.float32)
+
+
 def file_bytes(random):
     """The first and last 1,024 bytes of a made-up file, as Magika takes them."""
     kinds = (
@@ -163,6 +187,10 @@ def with_pictures(side, prepare):
     return lambda random, pictures, i: [prepare(pictures(i, side, side))]
 
 
+def with_faces(side, prepare):
+    return lambda random, pictures, i: [prepare(pictures.faces(i, side, side))]
+
+
 # part of the file's name: (shape of each input without the batch or None, samples (random, pictures, number), task, its name)
 MODELS = {
     "ppocr_mobile_v2.0_cls_infer": (
@@ -214,30 +242,45 @@ MODELS = {
         "voice",
     ),
     "basic_pitch__nmp.onnx": ([(43844, 1)], lambda r, p, i: [sound(r, 43844)[:, None]], same_mask(0.3), "notes"),
+    "speechmos__bak_ovr": ([(901, 161)], lambda r, p, i: [log_spectrum(r)], None, ""),
+    "speechmos__sig.": ([(901, 161)], lambda r, p, i: [log_spectrum(r)], None, ""),
+    "speechmos__model_v8": ([(900, 120)], lambda r, p, i: [mel_spectrum(r, 900, 120)], None, ""),
+    "open-nsfw": (
+        [(224, 224, 3)],
+        lambda r, p, i: [(p.faces(i, 224, 224)[..., ::-1] - np.array([104, 117, 123])).astype(np.float32)],
+        same_class,
+        "class",
+    ),
+    "face_detection_back_256x256": (
+        [(256, 256, 3)],
+        with_faces(256, lambda x: (x / 127.5 - 1).astype(np.float32)),
+        same_scores(0, face_scores),
+        "scores",
+    ),
     "face_detection_front": (
         None,
-        with_pictures(128, lambda x: (x / 127.5 - 1).astype(np.float32)),
+        with_faces(128, lambda x: (x / 127.5 - 1).astype(np.float32)),
         same_scores(0, face_scores),
         "scores",
     ),
     "face_detection_short_range": (
         None,
-        with_pictures(128, lambda x: (x / 127.5 - 1).astype(np.float32)),
+        with_faces(128, lambda x: (x / 127.5 - 1).astype(np.float32)),
         same_scores(0, face_scores),
         "scores",
     ),
     "face_detection_full_range.": (
         None,
-        with_pictures(192, lambda x: (x / 127.5 - 1).astype(np.float32)),
+        with_faces(192, lambda x: (x / 127.5 - 1).astype(np.float32)),
         same_scores(0, face_scores),
         "scores",
     ),
     "face_detection_full_range_sparse": (
         None,
-        with_pictures(192, lambda x: (x / 127.5 - 1).astype(np.float32)),
+        with_faces(192, lambda x: (x / 127.5 - 1).astype(np.float32)),
         same_scores(0, face_scores),
         "scores",
     ),
-    "face_landmark": (None, with_pictures(192, lambda x: (x / 255).astype(np.float32)), None, ""),
+    "face_landmark": (None, with_faces(192, lambda x: (x / 255).astype(np.float32)), None, ""),
     "iris_landmark": (None, with_pictures(64, lambda x: (x / 255).astype(np.float32)), None, ""),
 }

@@ -2,6 +2,7 @@
 #include "quantize/reading.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -102,6 +103,25 @@ TEST(Reading, OutputsAreReadByWhatMakesThem) {
 }
 
 // What a text recognizer suffered from: nearer to the float model on average, but other letters.
+// The largest of many coordinates is no class: the next is hardly smaller.
+TEST(Reading, CoordinatesAreNoClasses) {
+  Maker make;
+  const ir::Model model = make.finish({make.dense(make.input({1, 20}), 300)});
+  Outputs landmarks(12), classes(12);
+  std::mt19937 random(5);
+  std::normal_distribution<float> draw(0, 1);
+  for (std::size_t s = 0; s < landmarks.size(); ++s) {
+    landmarks[s].emplace_back();
+    classes[s].emplace_back();
+    for (int i = 0; i < 300; ++i) {
+      landmarks[s][0].push_back(100 + 80 * std::sin(0.02f * static_cast<float>(i)) + 0.1f * draw(random));
+      classes[s][0].push_back(draw(random));
+    }
+  }
+  EXPECT_EQ(views_of(model, landmarks)[0].read_as, ReadAs::kNumbers);
+  EXPECT_EQ(views_of(model, classes)[0].read_as, ReadAs::kClasses);
+}
+
 TEST(Reading, OtherClassesAreWorseAtMoreDecibels) {
   const View view{0, ReadAs::kClasses, 10};
   const Outputs reference = rows_of(20, 10, 0.2f);
@@ -146,6 +166,22 @@ TEST(Reading, LostBoxesAreWorse) {
   EXPECT_NE(why_useless(lost), "");
   EXPECT_EQ(missing_db({whole}), 0);
   EXPECT_GT(missing_db({lost}), 0);
+}
+
+// Narrower ranges: fewer roundings of the many that nobody looks at, but the few large ones are cut off. None of them
+// falls below a threshold yet.
+TEST(Reading, LargestScoresThatAreCutOffAreWorse) {
+  const View view{0, ReadAs::kLogits};
+  const Outputs reference = logits_of(4);
+  Outputs cut = with_noise(reference, 0.05f);
+  for (auto& sample : cut) {
+    for (float& v : sample[0]) v = std::min(v, 0.2f);
+  }
+  const ViewError wide = look_at(view, reference, with_noise(reference, 0.8f)), narrow = look_at(view, reference, cut);
+  EXPECT_GT(narrow.sqnr_db, wide.sqnr_db);
+  EXPECT_EQ(narrow.agreement, 1);
+  EXPECT_NE(why_worse({wide}, {narrow}).find("largest scores"), std::string::npos);
+  EXPECT_EQ(why_worse({narrow}, {look_at(view, reference, with_noise(reference, 0.05f))}), "");
 }
 
 TEST(Reading, ScoresOfADetectorThatSeesNothingAreUsable) {

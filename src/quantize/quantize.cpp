@@ -232,7 +232,6 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
   if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(model, state.plan.decisions));
   REEF_RETURN_IF_ERROR(session.start(std::move(state), fmt::format("ranges by {}", name_of(request.method))));
   REEF_RETURN_IF_ERROR(recover(session));
-  REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   if (session.can_measure()) {
     std::vector<OutputPart> compared = parts;
     for (OutputPart& part : compared) {
@@ -245,6 +244,8 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
     judge_outputs(session, result);
     note_rescued(session.best(), result);
   }
+  REEF_RETURN_IF_ERROR(session.take_ranges_of_all());
+  REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   result.steps = std::move(session.steps());
   return result;
 }

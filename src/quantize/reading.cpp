@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <numeric>
 #include <set>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +31,8 @@ constexpr double kLeastKept = 0.5;            // of scores
 constexpr double kEnoughAsked = 8;            // fewer rows or scores say nothing
 constexpr std::int64_t kMostSelected = 1000;  // rows that are matched with each other
 constexpr double kSmallShift = 0.1;           // of a score or probability, which changes no decision
+constexpr double kSmallMisread = 0.02;        // mean error of scores that are looked at, below which none matters
+constexpr std::size_t kOneIn = 256;           // of a sample's scores, the largest are looked at whatever they are
 
 // The operator that makes the values of an output, in front of operators that only move them.
 const ir::Operator* maker_of(const ir::Model& model, const ir::Uses& index, std::int32_t t) {
@@ -47,6 +51,24 @@ bool lies_between_0_and_1(const Outputs& reference, std::size_t output) {
   return std::all_of(reference.begin(), reference.end(), [&](const auto& sample) {
     return std::all_of(sample[output].begin(), sample[output].end(), [](float v) { return v >= 0 && v <= 1; });
   });
+}
+
+// Whether one element of a row stands out, as that of a class does. The largest of a thousand coordinates (landmarks of
+// a face) is hardly larger than the next, and which of them it is says nothing: of rows of random numbers, the lead is
+// some 10 % of the way from the mean to the largest, of coordinates below 1 %.
+bool has_clear_largest(const Outputs& reference, std::size_t output) {
+  constexpr double kLead = 0.01;
+  std::size_t clear = 0, rows = 0;
+  for (const auto& sample : reference) {
+    std::vector<float> row = sample[output];
+    if (row.size() < 2) continue;
+    const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
+    std::nth_element(row.begin(), row.begin() + 1, row.end(), std::greater<>());
+    if (!(row[0] > mean)) continue;  // all are the same
+    ++rows;
+    clear += row[0] - row[1] >= kLead * (row[0] - mean) ? 1 : 0;
+  }
+  return 2 * clear >= rows;
 }
 
 // Whether an output looks like a detector's scores in front of a sigmoid: many values, nearly all of them clearly below
@@ -137,6 +159,28 @@ void count_same_scores(std::span<const double> thresholds, const std::vector<flo
   }
 }
 
+// What a score says: the share from 0 to 1 that a user takes it for.
+double as_share(const View& view, float value) {
+  return view.read_as == ReadAs::kLogits ? 1 / (1 + std::exp(-static_cast<double>(value))) : value;
+}
+
+// Power of the error of the scores that somebody may look at, in the one or the other model, and how many they are.
+std::pair<double, double> misread_scores(const View& view, const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.empty() || a.size() != b.size()) return {0, 0};
+  std::vector<float> largest = a;
+  const auto place = largest.begin() + static_cast<std::ptrdiff_t>(a.size() / kOneIn);
+  std::nth_element(largest.begin(), place, largest.end(), std::greater<>());
+  const double least = std::min(as_share(view, *place), kThresholds[0]);
+  double power = 0, count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double of_a = as_share(view, a[i]), of_b = std::isfinite(b[i]) ? as_share(view, b[i]) : -1;
+    if (of_a < least && of_b < least) continue;
+    power += (of_a - of_b) * (of_a - of_b);
+    ++count;
+  }
+  return {power, count};
+}
+
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // Standard error of the difference of two ratios sum(x) / sum(y), taken from how far each sample moves it.
@@ -151,16 +195,29 @@ double error_of_difference(const ViewError& before, const ViewError& after) {
   return std::sqrt(variance);
 }
 
-// Likewise of the difference in dB.
-double error_of_db(const ViewError& before, const ViewError& after) {
-  const double old_sum = sum(before.noise), new_sum = sum(after.noise);
+// Likewise of the difference in dB of two powers, each a sum over samples.
+double error_of_db(const std::vector<double>& before, const std::vector<double>& after) {
+  const double old_sum = sum(before), new_sum = sum(after);
   if (old_sum <= 0 || new_sum <= 0) return 0;
   double variance = 0;
-  for (std::size_t s = 0; s < std::min(before.noise.size(), after.noise.size()); ++s) {
-    const double moved = before.noise[s] / old_sum - after.noise[s] / new_sum;
+  for (std::size_t s = 0; s < std::min(before.size(), after.size()); ++s) {
+    const double moved = before[s] / old_sum - after[s] / new_sum;
     variance += moved * moved;
   }
   return 10 / std::numbers::ln10 * std::sqrt(variance);
+}
+
+// Why the scores that are looked at are worse, in words; empty: they are not, or by chance, or by too little.
+std::string why_misread(const ViewError& before, const ViewError& after) {
+  const double old_power = sum(before.misread), new_power = sum(after.misread);
+  const double old_count = sum(before.read), new_count = sum(after.read);
+  if (old_count <= 0 || new_count <= 0) return {};
+  const double old_error = std::sqrt(old_power / old_count), new_error = std::sqrt(new_power / new_count);
+  if (new_error < kSmallMisread || new_power <= old_power) return {};
+  const double loss = old_power > 0 ? 10 * std::log10(new_power / old_power) : kBestDb;
+  if (loss <= std::max(kNoticedDb, error_of_db(before.misread, after.misread))) return {};
+  return fmt::format("output {}: its largest scores are off by {:.3f}, by {:.3f} before", after.view.output, new_error,
+                     old_error);
 }
 
 // Scores or probabilities that are off by so little that no decision changes.
@@ -184,7 +241,7 @@ std::vector<View> views_of(const ir::Model& model, const Outputs& reference) {
     const std::int64_t last = shape.rank() > 0 ? shape[shape.rank() - 1] : 1;
     const bool is_probabilities = maker != nullptr && (maker->type == Op::SOFTMAX || maker->type == Op::LOG_SOFTMAX);
     const bool has_rows = last >= 2 && last <= kMostClasses && elements % last == 0;
-    if (has_rows && (is_probabilities || elements == last)) {
+    if (has_rows && (is_probabilities || (elements == last && has_clear_largest(reference, o)))) {
       view.read_as = ReadAs::kClasses;
       view.row = last;
     } else if (elements >= 1 && lies_between_0_and_1(reference, o)) {
@@ -225,6 +282,11 @@ ViewError look_at(const View& view, const Outputs& reference, const Outputs& out
     if (view.read_as == ReadAs::kClasses) count_same_classes(view, a, b, agreed, asked);
     if (view.read_as == ReadAs::kScores) count_same_scores(kThresholds, a, b, agreed, asked);
     if (view.read_as == ReadAs::kLogits) count_same_scores(kLogitThresholds, a, b, agreed, asked);
+    if (view.read_as == ReadAs::kScores || view.read_as == ReadAs::kLogits) {
+      const auto [power, looked_at] = misread_scores(view, a, b);
+      error.misread.push_back(power);
+      error.read.push_back(looked_at);
+    }
     error.agreed.push_back(agreed);
     error.asked.push_back(asked);
   }
@@ -245,8 +307,9 @@ std::string why_worse(const std::vector<ViewError>& before, const std::vector<Vi
       return fmt::format("output {}: {:.1f} % of {} are the same, {:.1f} % before", a.view.output, 100 * b.agreement,
                          a.view.read_as == ReadAs::kClasses ? "classes" : "scores", 100 * a.agreement);
     }
+    if (std::string why = why_misread(a, b); !why.empty()) return why;
     const double loss = a.sqnr_db - b.sqnr_db;
-    if (b.sqnr_db < kClearDb && loss > std::max(kNoticedDb, error_of_db(a, b))) {
+    if (b.sqnr_db < kClearDb && loss > std::max(kNoticedDb, error_of_db(a.noise, b.noise))) {
       return fmt::format("output {}: {:.1f} dB, {:.1f} dB before", a.view.output, b.sqnr_db, a.sqnr_db);
     }
   }

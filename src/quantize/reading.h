@@ -50,6 +50,10 @@ struct ViewError {
                                // one or the other model that are in both; -1: read as numbers, or there are none
   std::vector<double> agreed;  // per sample: how many agree ...
   std::vector<double> asked;   // ... of how many
+  // Of scores that somebody may look at (above a threshold, or the sample's largest), as shares from 0 to 1, per
+  // sample: power of the error, and of how many. How many scores change sides is counted in few pixels; this says much
+  // sooner whether they become worse.
+  std::vector<double> misread, read;
 };
 ViewError look_at(const View& view, const Outputs& reference, const Outputs& outputs);
 

@@ -16,9 +16,8 @@
 namespace reef::quantize {
 namespace {
 
-constexpr std::int64_t kFewSamples = 10;    // below, nothing is held back: measuring uses the samples of calibration
-constexpr std::int64_t kMostHeldBack = 32;  // each choice costs a run over all of them
-constexpr double kWorkPerChoice = 1e10;     // up to which more samples are measured with; a second or less
+constexpr std::int64_t kFewSamples = 10;  // below, nothing is held back: measuring uses the samples of calibration
+constexpr double kWorkPerChoice = 1e10;   // up to which more samples are measured with; a second or less
 
 // For each output the tensor to compare instead, or -1.
 std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
@@ -201,10 +200,10 @@ Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bo
   if (before_softmax) compared_ = compared_tensors(*model);
   std::vector<std::int32_t> same(model->subgraphs[0].tensors.size());
   std::iota(same.begin(), same.end(), 0);
-  auto compared = std::make_shared<const ir::Model>(with_compared(*model, same));
-  REEF_ASSIGN_OR_RETURN(reference_,
-                        run_outputs(compared, source_, measured_, RunOptions{options_.threads, {}, options_.budget}));
-  views_ = views_of(*compared, reference_);
+  reference_model_ = std::make_shared<const ir::Model>(with_compared(*model, same));
+  REEF_ASSIGN_OR_RETURN(
+      reference_, run_outputs(reference_model_, source_, measured_, RunOptions{options_.threads, {}, options_.budget}));
+  views_ = views_of(*reference_model_, reference_);
   for (std::size_t i = 0; i < views_.size(); ++i) {
     const std::size_t count = model->subgraphs[0].outputs.size();
     const bool is_hidden = i < compared_.size() && compared_[i] >= 0;
@@ -239,12 +238,8 @@ std::int32_t Session::compared(std::size_t output) const {
 
 Result<Session::HeldBackError> Session::error_on_held_back(const std::vector<OutputPart>& parts) {
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(best_, held_back_));
-  const Outputs reference = reference_on_held_back();
+  const Outputs reference(reference_.begin(), reference_.begin() + static_cast<std::ptrdiff_t>(held_back_.size()));
   return HeldBackError{compare_outputs(reference, outputs, views_), compare_parts(reference, outputs, parts)};
-}
-
-Outputs Session::reference_on_held_back() const {
-  return Outputs(reference_.begin(), reference_.begin() + static_cast<std::ptrdiff_t>(held_back_.size()));
 }
 
 Status Session::start(State state, std::string what) {
@@ -302,28 +297,6 @@ void Session::take(State candidate, std::string what, const OutputError& error) 
   best_ = std::move(candidate);
   best_error_ = error;
   history_.push_back(best_);
-}
-
-Status Session::go_back_if_worse() {
-  if (!can_measure() || history_.size() < 2) return ok_status();
-  const Outputs reference = reference_on_held_back();
-  const auto error_of = [&](const State& state) -> Result<OutputError> {
-    REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(state, held_back_));
-    return compare_outputs(reference, outputs, views_);
-  };
-  REEF_ASSIGN_OR_RETURN(const OutputError start, error_of(history_[0]));
-  for (std::size_t i = history_.size() - 1; i > 0; --i) {
-    REEF_ASSIGN_OR_RETURN(const OutputError error, error_of(history_[i]));
-    if (error.mean_sqnr_db >= start.mean_sqnr_db && why_worse(start.views, error.views).empty()) {
-      if (i + 1 == history_.size()) return ok_status();
-      best_ = history_[i];
-      break;
-    }
-    if (i == 1) best_ = history_[0];
-  }
-  REEF_ASSIGN_OR_RETURN(best_error_, measure(best_));
-  steps_.push_back({"last choices taken back: worse on the samples held back", best_error_, true});
-  return ok_status();
 }
 
 Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof, const ChannelFactors& factors) {

@@ -92,9 +92,12 @@ class Session {
   Result<HeldBackError> error_on_held_back(const std::vector<OutputPart>& parts);
   // Makes it the state to improve on.
   Status start(State state, std::string what);
-  // Goes back where all choices together are worse than the start on the samples held back alone: to the last state
-  // that is not. Choices are also made by samples that calibration saw, and each was a little lucky.
-  Status go_back_if_worse();
+  // Goes back where all choices together are worse than the start on samples that ranges do not come from: to the last
+  // state that is not. Choices are also made by samples that calibration saw, and each was a little lucky.
+  Status go_back_if_worse();  // confirm.cpp
+  // Ranges of the best from all samples, those held back for choosing too. Nothing is left then to measure with that
+  // ranges have not seen: measure before. Not where the user said how many to hold back.
+  Status take_ranges_of_all();  // confirm.cpp
 
   const QuantizeOptions& options() const { return options_; }
   const data::SampleSource& source() const { return source_; }
@@ -108,13 +111,18 @@ class Session {
   RunOptions run_options(std::string_view phase) const;
 
   static constexpr double kWorthwhileDb = 0.05;
+  static constexpr std::int64_t kMostHeldBack = 32;  // each choice costs a run over all of them
 
  private:
   Status decide(State candidate, Step step);
   Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
   // As the model's own outputs, also where something in front of them is compared.
   ir::Model with_compared(ir::Model model, const std::vector<std::int32_t>& tensor_of) const;
-  Outputs reference_on_held_back() const;
+  // confirm.cpp: samples to compare all choices together with the start on, and what a state and the float model give
+  // on them. Where those held back are few, all samples, each with ranges that were taken without it.
+  std::vector<std::int64_t> samples_to_confirm() const;
+  Result<Outputs> outputs_to_confirm(const State& state, std::span<const std::int64_t> samples);
+  Result<State> with_ranges_of(State state, std::span<const std::int64_t> samples, std::string_view phase) const;
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
@@ -124,6 +132,7 @@ class Session {
   // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
   // exaggerates others). Tensors of the float model; -1: the output itself.
   std::vector<std::int32_t> compared_;
+  std::shared_ptr<const ir::Model> reference_model_;  // which gives out what is compared
   Outputs reference_;        // what is compared; behind it the outputs themselves where that is something else
   std::vector<View> views_;  // of reference_
   State best_;

@@ -109,6 +109,17 @@ def convolutions_over_three_axes(g):
     g.output(conv3(g.input("places", [1, 1, 6, 7, 5]), 1, 4, [3, 3, 1], pads=[1, 1, 0, 1, 1, 0]), "around")
 
 
+@case(transposes=0)
+def transposed_convolutions_in_groups(g):
+    """Groups and dilations over three axes; SAME padding of a kernel that is shorter than its stride."""
+    x = g.input("input", [1, 4, 3, 4, 5])
+    y = g.node("ConvTranspose", x, g.weights(4, 3, 2, 2, 3), g.weights(6), strides=[2, 1, 2], dilations=[2, 2, 1], group=2,
+               pads=[1, 0, 1, 0, 1, 0])
+    g.output(g.node("ConvTranspose", y, g.weights(6, 1, 1, 3, 1), group=6, strides=[1, 2, 1], output_padding=[0, 1, 0]))
+    z = g.input("picture", [1, 4, 5, 6])
+    g.output(g.node("ConvTranspose", z, g.weights(4, 3, 2, 2), strides=[2, 3], auto_pad="SAME_UPPER"), "picture_result")
+
+
 @case()
 def table_with_labels(g):
     """A network for tables as scikit-learn's exporter writes it: scaled columns, and the class's name."""

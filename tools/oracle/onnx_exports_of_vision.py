@@ -51,6 +51,25 @@ def interpolate_nearest(g):
 
 
 @case()
+def interpolate_by_odd_factors(g):
+    """Factors that leave no whole size, whose products and quotients end elsewhere in single precision: 10 * 0.7, 7 / 0.7."""
+    x = g.conv(g.input("input", [1, 4, 13, 10]), 4, 4, 1)
+    factors = g.const(np.array([1, 1, 0.7, 0.7], np.float32))
+    a = g.node("Resize", x, "", factors, coordinate_transformation_mode="align_corners", mode="linear")
+    b = g.node("Resize", x, "", factors, coordinate_transformation_mode="asymmetric", mode="nearest", nearest_mode="floor")
+    g.output(g.conv(g.node("Add", a, b), 4, 2, 3))
+
+
+@case(opset=10)
+def interpolate_before_opset_11(g):
+    """The nearest place is the one below where an axis grows, and the one above where it shrinks."""
+    x = g.conv(g.input("input", [1, 4, 10, 9]), 4, 4, 1)
+    y = g.node("Resize", x, g.const(np.array([1, 1, 0.7, 2], np.float32)), mode="nearest")
+    y = g.node("Resize", y, g.const(np.array([1, 1, 1.5, 0.7], np.float32)), mode="linear")
+    g.output(g.conv(y, 4, 2, 3))
+
+
+@case()
 def interpolate_bilinear(g):
     x = g.conv(g.input("input", [1, 4, 6, 6]), 4, 4, 3)
     a = g.node("Resize", x, "", g.const(np.array([1, 1, 2, 2], np.float32)), coordinate_transformation_mode="pytorch_half_pixel", mode="linear", cubic_coeff_a=-0.75)

@@ -48,8 +48,10 @@ Result<std::vector<TransposeAxis>> read_axes(const NodeContext& ctx, const Dims&
           output_shape.empty() ? axis.input * axis.stride : output_shape[output_shape.size() - count + i];
       REEF_REQUIRE(wanted >= 1 && wanted < (1 << 28), "attribute output_shape asks for the size {}", wanted);
       const std::int64_t total = axis.whole() + axis.extra - wanted;
+      // A kernel shorter than its stride leaves nothing to cut: ONNX's shape inference and ONNX Runtime then give the
+      // whole result, not the input's size times the stride.
       if (total < 0) {
-        axis.extra -= total;
+        if (!output_shape.empty()) axis.extra -= total;
       } else {
         axis.before = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
         axis.after = total - axis.before;
@@ -84,8 +86,8 @@ Id dilated_weights(GraphBuilder& b, Id weights, const std::vector<TransposeAxis>
   return weights;
 }
 
-// Weights [c, o / groups, kh, kw] -> [c, o, kh, kw], with zeros between groups. kAbsent: they are not known, or would
-// become too large.
+// Weights [c, o / groups, ...] -> [c, o, ...], with zeros between groups. kAbsent: they are not known, or would become
+// too large.
 Id dense_weights(GraphBuilder& b, Id weights, std::int64_t groups) {
   const ir::Shape from = b.shape(weights);
   const std::int64_t channels = from[0], per_group = from[1], outputs = per_group * groups;
@@ -100,7 +102,9 @@ Id dense_weights(GraphBuilder& b, Id weights, std::int64_t groups) {
     std::copy(source, source + static_cast<std::ptrdiff_t>(per_group * window),
               dense.begin() + static_cast<std::ptrdiff_t>(target));
   }
-  return b.floats(dense, shape_from({channels, outputs, from[2], from[3]}));
+  Dims shape = dims_of(from);
+  shape[1] = outputs;
+  return b.floats(dense, shape_from(shape));
 }
 
 bool is_same_padding(const std::vector<TransposeAxis>& axes) {
@@ -136,12 +140,9 @@ Id transpose_conv_2d(GraphBuilder& b, Id x, Id weights, Id bias, const std::vect
   return bias != kAbsent && grows ? add(b, y, bias) : y;
 }
 
-// Three spatial axes: every slice of the kernel along the first spreads the input's planes over the result's.
-Result<Id> transpose_conv_3d(NodeContext& ctx, Id x, Id weights, Id bias, const std::vector<TransposeAxis>& axes) {
-  GraphBuilder& b = ctx.b;
-  if (ctx.int_attribute("group", 1) != 1 || axes[0].dilation != 1 || axes[1].dilation != 1 || axes[2].dilation != 1) {
-    return unsupported("attributes group and dilations are not converted with three spatial axes");
-  }
+// Three spatial axes: every slice of the kernel along the first spreads the input's planes over the result's. Only that
+// axis may be dilated.
+Id transpose_conv_3d(GraphBuilder& b, Id x, Id weights, Id bias, const std::vector<TransposeAxis>& axes) {
   const TransposeAxis depth = axes[0];
   const std::vector<TransposeAxis> plane = {axes[1], axes[2]};
   const ir::Shape xs = b.shape(x), ws = b.shape(weights);  // [n, c, d, h, w], [c, o, kd, kh, kw]
@@ -158,13 +159,35 @@ Result<Id> transpose_conv_3d(NodeContext& ctx, Id x, Id weights, Id bias, const 
     spread = pad_constant(b, spread, {0, 0, 0, 0}, {0, 0, depth.stride - 1, 0}, 0);
     spread = reshape(b, spread, {xs[0], xs[2] * depth.stride, row});
     spread = slice_axis(b, spread, 1, 0, (depth.input - 1) * depth.stride + 1);
-    const std::int64_t after = total - k - ((depth.input - 1) * depth.stride + 1);
-    spread = pad_constant(b, spread, {0, k, 0}, {0, after, 0}, 0);
+    const std::int64_t before = k * depth.dilation;
+    const std::int64_t after = total - before - ((depth.input - 1) * depth.stride + 1);
+    spread = pad_constant(b, spread, {0, before, 0}, {0, after, 0}, 0);
     sum = sum == kAbsent ? spread : add(b, sum, spread);
   }
   Id y = slice_axis(b, sum, 1, depth.before, depth.output());
   y = reshape(b, y, {xs[0], depth.output(), rows, columns, ws[1]});
   return channels_first(b, bias == kAbsent ? y : add(b, y, bias));
+}
+
+Id grouped_3d(GraphBuilder& b, Id x, Id weights, Id bias, std::vector<TransposeAxis> axes, std::int64_t groups) {
+  const TransposeAxis depth = axes[0];
+  axes[0].dilation = 1;
+  weights = dilated_weights(b, weights, axes);
+  for (TransposeAxis& axis : axes) {
+    axis.kernel = axis.reach();
+    axis.dilation = 1;
+  }
+  axes[0] = depth;
+  const Id dense = groups == 1 ? weights : dense_weights(b, weights, groups);
+  if (dense != kAbsent) return transpose_conv_3d(b, x, dense, bias, axes);
+  std::vector<Id> parts;
+  const std::int64_t each = b.dim(x, 1) / groups;
+  for (std::int64_t i = 0; i < groups; ++i) {
+    parts.push_back(transpose_conv_3d(b, slice_axis(b, x, 1, i * each, each), slice_axis(b, weights, 0, i * each, each),
+                                      kAbsent, axes));
+  }
+  const Id y = concat(b, parts, 1);
+  return bias == kAbsent ? y : add(b, y, reshape(b, bias, {1, b.dim(bias, 0), 1, 1, 1}));
 }
 
 }  // namespace
@@ -187,7 +210,8 @@ Status convert_conv_transpose(NodeContext& ctx) {
   kernel.erase(kernel.begin(), kernel.begin() + 2);
   REEF_ASSIGN_OR_RETURN(std::vector<TransposeAxis> axes, read_axes(ctx, input, kernel));
   if (spatial == 3) {
-    REEF_ASSIGN_OR_RETURN(const Id y, transpose_conv_3d(ctx, x, weights, ctx.in(2), axes));
+    const Id y = grouped_3d(b, x, weights, ctx.in(2), std::move(axes), groups);
+    REEF_RETURN_IF_ERROR(b.status());
     ctx.out(0, y);
     return ok_status();
   }

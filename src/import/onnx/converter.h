@@ -46,6 +46,7 @@ struct Conversion {
   bool pad_selections = false;           // see ImportOptions
   bool unroll = false;                   // likewise
   std::vector<std::string> size_inputs;  // values on which sizes depend that are known only while the model runs
+  std::string producer;                  // who made the model, as it says
   bool met_open_size = false;            // a node was refused because a size is known only while the model runs
   std::vector<std::string> notes;        // sentences for the user
   std::unordered_set<std::string> read;  // names that some node reads or some graph gives out
@@ -82,6 +83,8 @@ class NodeContext {
   const onnx::Node& node() const { return node_; }
   std::string_view op() const { return node_.op_type; }
   std::int64_t opset() const { return opset_; }
+  // Who made the model: exporters differ in what they mean by a few nodes.
+  std::string_view producer() const { return conversion_.producer; }
 
   // ---- Inputs ----
   int input_count() const { return static_cast<int>(inputs_.size()); }

@@ -92,6 +92,7 @@ std::vector<const onnx::Node*> in_order(const std::vector<onnx::Node>& nodes) {
 
 // Names of inner graphs and functions count for all: too many are read rather than too few.
 void Importer::find_read_names(const std::vector<onnx::Node>& nodes) {
+  conversion_.producer = model_.producer;
   for (const onnx::ValueInfo& output : model_.graph.outputs) conversion_.read.insert(output.name);
   add_read_names(nodes, conversion_.read);
   for (const onnx::Function& function : model_.functions) {

@@ -198,7 +198,7 @@ Status convert_lp_normalization(NodeContext& ctx) {
 
 // x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta
 // TFLite's LOCAL_RESPONSE_NORMALIZATION is not used: its reference kernel leaves out the last channel of each window,
-// its optimized one does not.
+// its optimized one does not. A product with the power of -beta, not a quotient, because the Edge TPU does not divide.
 Status convert_lrn(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
@@ -215,7 +215,7 @@ Status convert_lrn(NodeContext& ctx) {
     const Id part = slice_axis(b, squares, 1, i, b.dim(x, 1));
     sum = sum == kAbsent ? part : add(b, sum, part);
   }
-  ctx.out(0, div(b, x, power(b, add(b, mul(b, sum, alpha / static_cast<double>(size)), bias), beta)));
+  ctx.out(0, mul(b, x, power(b, add(b, mul(b, sum, alpha / static_cast<double>(size)), bias), -beta)));
   return ok_status();
 }
 

@@ -36,11 +36,16 @@ Result<Id> sources(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a) {
   return invalid_input("attribute coordinate_transformation_mode is '{}'", m.coordinates);
 }
 
-Id nearest_to(GraphBuilder& b, const ResizeMode& m, Id x) {
-  if (m.nearest == "floor") return unary(b, Op::FLOOR, x);
-  if (m.nearest == "ceil") return unary(b, Op::CEIL, x);
-  if (m.nearest == "round_prefer_ceil") return unary(b, Op::FLOOR, add(b, x, 0.5));
-  return unary(b, Op::CEIL, sub(b, x, 0.5));
+Id nearest_to(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a, Id x) {
+  if (m.nearest == kNearestOfOpset10) {
+    const Id shrinks = cast(b, compare(b, "LESS", a.scale, number(b, 1)), ir::DataType::kFloat32);
+    const Id below = unary(b, "FLOOR", x);
+    return add(b, below, mul(b, shrinks, sub(b, unary(b, "CEIL", x), below)));
+  }
+  if (m.nearest == "floor") return unary(b, "FLOOR", x);
+  if (m.nearest == "ceil") return unary(b, "CEIL", x);
+  if (m.nearest == "round_prefer_ceil") return unary(b, "FLOOR", add(b, x, 0.5));
+  return unary(b, "CEIL", sub(b, x, 0.5));
 }
 
 // The cubic kernel at the distance |t + offset| for 0 <= t < 1, as a polynomial in d = the distance.
@@ -58,9 +63,9 @@ struct Tap {
   Id weight = kAbsent;  // float32 [out]; kAbsent: 1
 };
 
-std::vector<Tap> taps_of(GraphBuilder& b, const ResizeMode& m, Id x) {
-  if (m.mode == "nearest") return {{nearest_to(b, m, x), kAbsent}};
-  const Id first = unary(b, Op::FLOOR, x);
+std::vector<Tap> taps_of(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a, Id x) {
+  if (m.mode == "nearest") return {{nearest_to(b, m, a, x), kAbsent}};
+  const Id first = unary(b, "FLOOR", x);
   const Id part = sub(b, x, first), rest = subtract_from(b, 1.0, part);
   if (m.mode == "linear") return {{first, rest}, {add(b, first, 1.0), part}};
   return {{sub(b, first, 1.0), cubic_weight(b, add(b, part, 1.0), m.cubic, false)},
@@ -85,7 +90,7 @@ void exclude_outside(GraphBuilder& b, std::int64_t size, std::vector<Tap>& taps)
 
 Result<Id> along_axis(GraphBuilder& b, const ResizeMode& m, Id x, int axis, int rank, const OpenAxis& a) {
   REEF_ASSIGN_OR_RETURN(const Id from, sources(b, m, a));
-  std::vector<Tap> taps = taps_of(b, m, from);
+  std::vector<Tap> taps = taps_of(b, m, a, from);
   if (m.exclude_outside && m.mode == "cubic") exclude_outside(b, a.in, taps);
   Dims column(static_cast<std::size_t>(rank - axis), 1);
   column[0] = -1;

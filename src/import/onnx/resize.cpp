@@ -39,10 +39,17 @@ struct AxisResize {
 double source_of(const ResizeMode& m, const AxisResize& a, double x) {
   const double in = static_cast<double>(a.in);
   const double out = in * a.scale;  // ONNX does not round it down here
-  if (m.coordinates == "asymmetric") return x / a.scale;
-  if (m.coordinates == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (out - 1);
-  if (m.coordinates == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
-  if (m.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
+  // In single precision where the result is rounded to a place, as ONNX Runtime does: 7 / 0.7 is 10, not a bit above.
+  const auto scaled = [&](double at) {
+    return m.mode == "nearest" ? static_cast<float>(at) / static_cast<float>(a.scale) : at / a.scale;
+  };
+  if (m.coordinates == "asymmetric") return scaled(x);
+  if (m.coordinates == "align_corners") {
+    // Nor here, in ONNX's tests. PyTorch does, and writes its scales for that; ONNX Runtime follows it.
+    return a.out == 1 ? 0 : x * (in - 1) / ((m.rounds_sizes ? static_cast<double>(a.out) : out) - 1);
+  }
+  if (m.coordinates == "pytorch_half_pixel") return a.out > 1 ? scaled(x + 0.5) - 0.5 : 0;
+  if (m.coordinates == "tf_half_pixel_for_nn") return scaled(x + 0.5);
   if (m.coordinates == "tf_crop_and_resize") {
     const double last = static_cast<double>(a.out - 1);
     return a.out > 1 ? a.roi_begin * (in - 1) + x * (a.roi_end - a.roi_begin) * (in - 1) / last
@@ -51,12 +58,13 @@ double source_of(const ResizeMode& m, const AxisResize& a, double x) {
   if (m.coordinates == "half_pixel_symmetric") {
     const double adjustment = static_cast<double>(a.out) / out;
     const double center = in / 2;
-    return center * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
+    return center * (1 - adjustment) + scaled(x + 0.5) - 0.5;
   }
-  return (x + 0.5) / a.scale - 0.5;  // half_pixel
+  return scaled(x + 0.5) - 0.5;  // half_pixel
 }
 
-double nearest_of(const ResizeMode& m, double x) {
+double nearest_of(const ResizeMode& m, const AxisResize& a, double x) {
+  if (m.nearest == kNearestOfOpset10) return a.scale < 1 ? std::ceil(x) : std::floor(x);
   if (m.nearest == "floor") return std::floor(x);
   if (m.nearest == "ceil") return std::ceil(x);
   if (m.nearest == "round_prefer_ceil") return std::floor(x + 0.5);
@@ -87,7 +95,7 @@ AxisMatrix matrix_of(const ResizeMode& m, const AxisResize& a, std::vector<bool>
       continue;
     }
     if (m.mode == "nearest") {
-      matrix.at(i, inside(nearest_of(m, x))) = 1;
+      matrix.at(i, inside(nearest_of(m, a, x))) = 1;
       continue;
     }
     const double stretch = m.antialias && a.scale < 1 ? a.scale : 1;  // below 1: the kernel is widened
@@ -242,7 +250,8 @@ Result<std::vector<AxisResize>> read_axes(NodeContext& ctx, const ResizeMode& m)
       a.scale = scales[k];
       REEF_REQUIRE(a.scale > 0 && a.scale < 1e6, "a scale is {}", a.scale);
       const double span = roi.empty() ? 1 : roi[k + axes.size()] - roi[k];
-      a.out = static_cast<std::int64_t>(std::floor(static_cast<double>(a.in) * span * a.scale));
+      // In single precision, as ONNX Runtime does: 10 * 0.7 is 7, not the 6.9999998 of the nearest float.
+      a.out = static_cast<std::int64_t>(std::floor(static_cast<float>(a.in) * static_cast<float>(span) * scales[k]));
     }
     if (!roi.empty()) a.roi_begin = roi[k], a.roi_end = roi[k + axes.size()];
     REEF_REQUIRE(a.out >= 1 && a.out < (1 << 20) && a.in * a.out < (1 << 24), "axis {} of size {} would become {}",
@@ -258,8 +267,9 @@ Result<ResizeMode> read_mode(NodeContext& ctx) {
   if (m.mode == "bilinear" || m.mode == "trilinear") m.mode = "linear";
   REEF_REQUIRE(m.mode == "nearest" || m.mode == "linear" || m.mode == "cubic", "attribute mode is '{}'", m.mode);
   m.coordinates = ctx.string_attribute("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
-  m.nearest = ctx.string_attribute("nearest_mode", is_old ? "floor" : "round_prefer_floor");
+  m.nearest = ctx.string_attribute("nearest_mode", is_old ? kNearestOfOpset10 : "round_prefer_floor");
   m.cubic = ctx.float_attribute("cubic_coeff_a", -0.75f);
+  m.rounds_sizes = ctx.producer().starts_with("pytorch");
   m.outside = ctx.float_attribute("extrapolation_value", 0);
   m.exclude_outside = ctx.int_attribute("exclude_outside", 0) != 0;
   m.antialias = ctx.int_attribute("antialias", 0) != 0;

@@ -7,10 +7,15 @@
 
 namespace reef::import {
 
+// Before opset 11 nodes do not say which place is the nearest: the one below where an axis grows, the one above where
+// it shrinks (ONNX's test resize_downsample_nearest of opset 10, and ONNX Runtime).
+inline constexpr char kNearestOfOpset10[] = "opset 10";
+
 struct ResizeMode {
   std::string mode, coordinates, nearest;
   double cubic = -0.75, outside = 0;
   bool exclude_outside = false, antialias = false;
+  bool rounds_sizes = false;  // align_corners: the result's size is a whole number
 };
 
 // Whether open_resize does what the node asks for.

@@ -168,9 +168,35 @@ TEST(SimplifyPasses, AKnownMaskBeforeSoftmaxIsASum) {
       const int chosen = make.op("SELECT_V2", "SelectV2Options", {},
                                  {condition, masks_true ? number : x, masks_true ? x : number}, {1, 2, 3, 16});
       const int y = make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 1.0}}), {chosen}, {1, 2, 3, 16});
-      EXPECT_EQ(operators_of(expect_same(make.finish({y}), kRounding)),
-                low < -100 ? "ADD SOFTMAX" : "SELECT_V2 SOFTMAX");
+      EXPECT_EQ(operators_of(expect_same(make.finish({y}), kRounding)), low < -100 ? "ADD SOFTMAX" : "MUL ADD SOFTMAX");
     }
+  }
+}
+
+TEST(SimplifyPasses, AKnownMaskElsewhereIsAProduct) {
+  const auto chosen = [](Maker& make, int a, int b) {
+    const int condition =
+        make.op("GREATER", "GreaterOptions", {}, {make.numbers({16}), make.number(0)}, {16}, DataType::kBool);
+    return make.op("SELECT_V2", "SelectV2Options", {}, {condition, a, b}, {1, 2, 3, 16});
+  };
+  for (const float number : {0.0f, 2.5f}) {
+    for (const bool is_first : {true, false}) {
+      Maker make;
+      const int x = make.input({1, 2, 3, 16}), constant = make.number(number);
+      const int y = is_first ? chosen(make, x, constant) : chosen(make, constant, x);
+      EXPECT_EQ(operators_of(expect_same(make.finish({y}), kRounding)), number == 0 ? "MUL" : "MUL ADD");
+    }
+  }
+  Maker both;
+  const int x = both.input({1, 2, 3, 16});
+  EXPECT_EQ(operators_of(expect_same(both.finish({chosen(both, x, both.unary("TANH", x))}), kRounding)),
+            "TANH MUL MUL ADD");
+  // The mask may hide infinities: the logarithm of 0, quotients by 0.
+  for (const char* const kind : {"LOG", "RSQRT"}) {
+    Maker hides;
+    const int z = hides.unary(kind, hides.unary("LOGISTIC", hides.input({1, 2, 3, 16})));
+    const ir::Model model = expect_same(hides.finish({chosen(hides, z, hides.number(0))}), kRounding);
+    EXPECT_NE(operators_of(model).find("SELECT_V2"), std::string::npos) << kind;
   }
 }
 

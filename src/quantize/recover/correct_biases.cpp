@@ -73,19 +73,31 @@ State with_new_constants(State state, ir::Model model) {
   return state;
 }
 
-// How far each channel (index of the last dimension) of an output is off on average.
+// How far each channel (index of the last dimension) of an output is off on average, as far as the samples show it. A
+// mean over few samples is partly chance, which would be taken off these samples' outputs and put onto all others'. So
+// it counts by the share of its square that is more than its standard error's.
 std::vector<double> mean_errors(const Outputs& reference, const Outputs& outputs, std::size_t o, std::size_t channels) {
-  std::vector<double> sum(channels, 0);
-  double count = 0;
+  std::vector<double> sum(channels, 0), squares(channels, 0), result(channels, 0);
+  const auto samples = static_cast<double>(reference.size());
   for (std::size_t s = 0; s < reference.size(); ++s) {
     const std::vector<float>&a = reference[s][o], &b = outputs[s][o];
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      sum[i % channels] += static_cast<double>(b[i]) - a[i];
+    const std::size_t size = std::min(a.size(), b.size());
+    std::vector<double> of_sample(channels, 0);
+    for (std::size_t i = 0; i < size; ++i) of_sample[i % channels] += static_cast<double>(b[i]) - a[i];
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double mean =
+          of_sample[c] * static_cast<double>(channels) / static_cast<double>(std::max<std::size_t>(size, 1));
+      sum[c] += mean;
+      squares[c] += mean * mean;
     }
-    count += static_cast<double>(a.size()) / static_cast<double>(channels);
   }
-  for (double& v : sum) v = count > 0 ? v / count : 0;
-  return sum;
+  if (samples < 2) return result;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double mean = sum[c] / samples;
+    const double error_squared = std::max(squares[c] / samples - mean * mean, 0.0) / (samples - 1);
+    if (error_squared < mean * mean) result[c] = mean * (1 - error_squared / (mean * mean));
+  }
+  return result;
 }
 
 // The place of the bias among the inputs of an integer layer without activation; nothing: this is no such layer.

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "formats/tflite/reader.h"
+#include "quantize/session.h"
+
+namespace reef::quantize {
+namespace {
+
+// Of float inputs: the quantized model keeps them (float_io).
+class Noise : public data::SampleSource {
+ public:
+  explicit Noise(std::int64_t size) : size_(size) {}
+  std::int64_t size() const override { return size_; }
+  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
+    std::mt19937 random(static_cast<unsigned>(sample));
+    for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
+      const float v = static_cast<float>(random() % 1000) / 1000;
+      std::memcpy(target.data() + i * 4, &v, 4);
+    }
+    return ok_status();
+  }
+
+ private:
+  std::int64_t size_;
+};
+
+QuantizeOptions float_io() {
+  QuantizeOptions options;
+  options.input_type = options.output_type = IoType::kFloat32;
+  return options;
+}
+
+State with_ranges(State state, RangeMethod method, double percentile, const QuantizeOptions& options) {
+  std::fill(state.requests.begin(), state.requests.end(), RangeRequest{method, percentile});
+  state.refresh(options);
+  return state;
+}
+
+// A session on the shipped network whose start has the ranges of `start`, and which then took those of `taken`.
+struct Trial {
+  Trial(std::int64_t samples, RangeMethod start, RangeMethod taken) : source(samples), session(source, options) {
+    auto model = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
+    EXPECT_TRUE(model.ok());
+    EXPECT_TRUE(session.split_samples().ok());
+    State state;
+    state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model).value());
+    auto seen = session.observe(state.model, "");
+    EXPECT_TRUE(seen.ok());
+    state.calibration = std::move(seen).value();
+    state.requests.resize(state.model->subgraphs[0].tensors.size());
+    EXPECT_TRUE(session.take_reference(state.model).ok());
+    EXPECT_TRUE(session.start(with_ranges(state, start, 60, options), "start").ok());
+    State other = with_ranges(state, taken, 60, options);
+    const auto error = session.measure(other);
+    EXPECT_TRUE(error.ok());
+    session.take(std::move(other), "taken", *error);
+    EXPECT_TRUE(session.go_back_if_worse().ok());
+  }
+  RangeMethod method() const { return session.best().requests[0].method; }
+
+  QuantizeOptions options = float_io();
+  Noise source;
+  Session session;
+};
+
+// 3 samples cannot be dealt, of 8 none is held back, of 20 some are, of 170 enough.
+TEST(Confirm, AChoiceThatIsWorseIsTakenBack) {
+  for (const int samples : {3, 8, 20, 170}) {
+    const Trial run(samples, RangeMethod::kMinMax, RangeMethod::kPercentile);
+    EXPECT_EQ(run.method(), RangeMethod::kMinMax) << samples;
+  }
+}
+
+TEST(Confirm, AChoiceThatIsBetterStays) {
+  for (const int samples : {3, 8, 20, 170}) {
+    const Trial run(samples, RangeMethod::kPercentile, RangeMethod::kMinMax);
+    EXPECT_EQ(run.method(), RangeMethod::kMinMax) << samples;
+  }
+}
+
+// What the session does beside that is the same on any number of threads, and the best has the ranges of all samples.
+TEST(Confirm, RangesOfPartsAreOnlyForComparing) {
+  Trial run(8, RangeMethod::kPercentile, RangeMethod::kMinMax);
+  const auto all = run.session.observe(run.session.best().float_model, "");
+  ASSERT_TRUE(all.ok());
+  for (std::size_t t = 0; t < (*all)->tensors.size(); ++t) {
+    if (!(*all)->tensors[t].seen()) continue;
+    EXPECT_EQ((*all)->tensors[t].max, run.session.best().calibration->tensors[t].max) << t;
+  }
+}
+
+}  // namespace
+}  // namespace reef::quantize
