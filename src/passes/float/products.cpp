@@ -44,7 +44,7 @@ TensorId operand_of(Graph& graph, OpId id, TensorId tensor, const ir::Shape& bat
     full.push_back(shape.last(1));
     full.push_back(shape.last());
     const TensorId repeated = graph.add_like(tensor, full);
-    graph.add_op(id, "BROADCAST_TO", "BroadcastToOptions", {}, {tensor, graph.add_ints({full.begin(), full.end()})},
+    graph.add_op(id, Op::BROADCAST_TO, "BroadcastToOptions", {}, {tensor, graph.add_ints({full.begin(), full.end()})},
                  {repeated});
     tensor = repeated;
   }
@@ -67,7 +67,7 @@ bool has_few_axes(Graph& graph, OpId id) {
   if (result.rank() <= kMostAxes || result.elements() <= 0) return false;
   const ir::Shape batch = leading(result);
   const ir::Shape merged = with_four_axes(batch, result.last(1), result.last());
-  if (op.type == "SOFTMAX") {
+  if (op.type == Op::SOFTMAX) {
     replace(graph, id, op.type, {reshaped(graph, id, op.inputs[0], merged)}, merged);
     return true;
   }
@@ -83,8 +83,9 @@ bool is_from_constant(const Graph& graph, TensorId tensor) {
   for (int step = 0; step < kMostSteps; ++step) {
     if (graph.is_constant(tensor)) return true;
     const OpId maker = graph.producer(tensor);
-    const auto is_any = [&](auto... types) { return (graph.is(maker, types) || ...); };
-    if (!is_any("DEQUANTIZE", "QUANTIZE", "FAKE_QUANT", "CAST", "RESHAPE", "TRANSPOSE", "DENSIFY")) return false;
+    if (maker == kNone || !is_one_of(graph.op(maker).type, {Op::DEQUANTIZE, Op::QUANTIZE, Op::FAKE_QUANT, Op::CAST,
+                                                            Op::RESHAPE, Op::TRANSPOSE, Op::DENSIFY}))
+      return false;
     tensor = graph.op(maker).inputs[0];
     if (tensor < 0) return false;
   }
@@ -110,13 +111,13 @@ bool becomes_product(Graph& graph, OpId id) {
   ir::Attributes by_rows;
   by_rows.set("adj_y", true);
   graph.remove(id);
-  graph.add_op(id, "BATCH_MATMUL", "BatchMatMulOptions", std::move(by_rows), {a, b}, {product});
+  graph.add_op(id, Op::BATCH_MATMUL, "BatchMatMulOptions", std::move(by_rows), {a, b}, {product});
   if (op.inputs.size() < 3 || op.inputs[2] < 0) {
     graph.reshape(id, product, result, y);
     return true;
   }
   const TensorId sum = graph.add_like(y, {1, rows, weights[0]});
-  graph.add_op(id, "ADD", "AddOptions", activation_attributes("NONE"), {product, op.inputs[2]}, {sum});
+  graph.add_op(id, Op::ADD, "AddOptions", activation_attributes("NONE"), {product, op.inputs[2]}, {sum});
   graph.reshape(id, sum, result, y);
   return true;
 }
@@ -124,8 +125,8 @@ bool becomes_product(Graph& graph, OpId id) {
 bool at(Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   if (!graph.is_sound(id) || op.outputs.empty() || !is_float(graph, op.outputs[0])) return false;
-  if (op.type == "FULLY_CONNECTED") return becomes_product(graph, id);
-  return (op.type == "BATCH_MATMUL" || op.type == "SOFTMAX") && has_few_axes(graph, id);
+  if (op.type == Op::FULLY_CONNECTED) return becomes_product(graph, id);
+  return (op.type == Op::BATCH_MATMUL || op.type == Op::SOFTMAX) && has_few_axes(graph, id);
 }
 
 }  // namespace
