@@ -108,6 +108,19 @@ TEST_F(FrontOfHouse, WhatIsNotWorthItIsSaidFirst) {
   EXPECT_TRUE(says(outcome, "x slower than the CPU alone")) << outcome.text;
 }
 
+// ---- What classifiers get right ----
+
+TEST_F(FrontOfHouse, ClassifiersAreMeasuredWhereSamplesSayWhatIsRight) {
+  const std::string quantize = "quantize --json " + kModels + "reef_creatures_float.tflite --preprocess unit -o " +
+                               path("creatures.tflite") + " --data " + kModels + "images";
+  const auto known = json(quantize + " --labels " + kModels + "reef_creatures_labels.txt");
+  ASSERT_TRUE(known.contains("top1"));
+  EXPECT_EQ(known["top1"]["samples"], 16);
+  EXPECT_GT(known["top1"]["float"], 0.9);
+  EXPECT_GT(known["top1"]["quantized"], 0.9);
+  EXPECT_FALSE(json(quantize).contains("top1"));  // names of files alone do not say which class is which number
+}
+
 // ---- What detectors see ----
 
 TEST_F(FrontOfHouse, DetectorsShowThingsAndDrawThem) {

@@ -271,7 +271,7 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
     result.notes.push_back(
         fmt::format("the model ends in a dense layer of {} numbers without SOFTMAX, as PyTorch's classifiers do. If "
                     "these are scores of classes, "
-                    "the {} numbers before them are the better embedding: --embedding {}",
+                    "the {} numbers before them are usually the better embedding: --embedding {}",
                     head->dimension, tensor.shape.last(), shell_word(tensor.name)));
   }
   REEF_ASSIGN_OR_RETURN(ir::Model base, learn::extractor_of(model, *head));

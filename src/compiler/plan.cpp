@@ -207,14 +207,13 @@ Result<Plan> make_faster_plan(std::shared_ptr<const ir::Model> model, const Plan
   const bool is_settled = options.all_rewrites || options.rewrites.none || !options.rewrites.enable.empty() ||
                           options.partition.choice == partition::PartitionOptions::Choice::kFirst;
   if (is_settled || names_of(plan).empty() || plan.partition.parts.empty()) return plan;
+  std::optional<Plan> fewer = without_one_rewrite(model, plan, options);
   PlanOptions without = options;
   without.rewrites = {};
   without.rewrites.none = true;
   auto plain = make_plan(model, without);
-  if (!plain.ok() || !is_better(*plain, plan, options)) {
-    std::optional<Plan> other = without_one_rewrite(model, plan, options);
-    return other ? std::move(*other) : std::move(plan);
-  }
+  const bool none_is_best = plain.ok() && is_better(*plain, fewer ? *fewer : plan, options);
+  if (!none_is_best) return fewer ? std::move(*fewer) : std::move(plan);
   Plan result = std::move(plain).value();
   say_what_is_not_made(plan, names_of(plan), result);
   return result;
