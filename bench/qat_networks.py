@@ -31,7 +31,8 @@ TIMM = {"vit_tiny_patch16_224": {"img_size": SIZE, "depth": 3}, "mixer_s32_224":
         "coat_lite_tiny": {"img_size": SIZE}, "swin_s3_tiny_224": {"img_size": SIZE, "window_size": 4}, "rexnet_100": {},
         "tf_efficientnet_lite0": {}, "lcnet_050": {}, "tinynet_e": {}, "fbnetc_100": {}, "res2net50_14w_8s": {}, "resnest14d": {},
         "ese_vovnet19b_dw": {}, "dpn68": {}, "hrnet_w18_small": {}, "inception_next_atto": {}}
-ULTRALYTICS = ("yolov5n", "yolov8n", "yolo11n")
+ULTRALYTICS = ("yolov5n", "yolov8n", "yolo11n", "yolov3-tiny", "yolov6n", "yolov8n-cls", "yolov8n-seg", "yolov8n-pose", "yolov8n-obb", "yolov9t", "yolov10n",
+               "yolo12n")
 
 
 class Segmenter(torch.nn.Module):
