@@ -21,11 +21,18 @@ import reef.torch
 
 SIZE = 64
 TORCHVISION = {"resnet18": {}, "mobilenet_v3_small": {}, "efficientnet_b0": {}, "densenet121": {}, "shufflenet_v2_x0_5": {}, "squeezenet1_1": {},
-               "regnet_y_400mf": {}, "googlenet": {"init_weights": False, "aux_logits": False}}
+               "regnet_y_400mf": {}, "googlenet": {"init_weights": False, "aux_logits": False}, "mobilenet_v2": {}, "mnasnet0_5": {},
+               "resnext50_32x4d": {}, "alexnet": {}, "swin_t": {}, "convnext_tiny": {}, "efficientnet_v2_s": {}, "mobilenet_v3_large": {}}
 TIMM = {"vit_tiny_patch16_224": {"img_size": SIZE, "depth": 3}, "mixer_s32_224": {"img_size": SIZE, "num_classes": 10}, "convnext_atto": {},
         "ghostnet_100": {}, "hardcorenas_a": {}, "efficientvit_b0": {}, "legacy_seresnet18": {}, "poolformer_s12": {}, "cspdarknet53": {},
-        "dla34": {}, "resmlp_12_224": {"img_size": SIZE}, "xcit_nano_12_p16_224": {"img_size": SIZE}}
-ULTRALYTICS = ("yolov5n", "yolov8n", "yolo11n")
+        "dla34": {}, "resmlp_12_224": {"img_size": SIZE}, "xcit_nano_12_p16_224": {"img_size": SIZE}, "mobilenetv4_conv_small": {},
+        "repvgg_a0": {}, "edgenext_xx_small": {}, "mobilevit_xxs": {}, "mobilevitv2_050": {}, "fastvit_t8": {},
+        "levit_128s": {"img_size": SIZE}, "pit_ti_224": {"img_size": SIZE}, "deit_tiny_patch16_224": {"img_size": SIZE, "depth": 2},
+        "coat_lite_tiny": {"img_size": SIZE}, "swin_s3_tiny_224": {"img_size": SIZE, "window_size": 4}, "rexnet_100": {},
+        "tf_efficientnet_lite0": {}, "lcnet_050": {}, "tinynet_e": {}, "fbnetc_100": {}, "res2net50_14w_8s": {}, "resnest14d": {},
+        "ese_vovnet19b_dw": {}, "dpn68": {}, "hrnet_w18_small": {}, "inception_next_atto": {}}
+ULTRALYTICS = ("yolov5n", "yolov8n", "yolo11n", "yolov3-tiny", "yolov6n", "yolov8n-cls", "yolov8n-seg", "yolov8n-pose", "yolov8n-obb", "yolov9t", "yolov10n",
+               "yolo12n")
 
 
 class Segmenter(torch.nn.Module):

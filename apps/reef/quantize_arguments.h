@@ -26,8 +26,8 @@ struct QuantizeArguments {
   bool no_equalization = false, no_bias_correction = false, no_float = false, adaptive_rounding = false;
   bool keep_structure = false;
   std::string shuffle, shard;  // as written; request.data has the numbers
-  bool verbose = false;    // everything that was tried is listed
-  passes::LogRequest log;  // for simplification
+  bool verbose = false;        // everything that was tried is listed
+  passes::LogRequest log;      // for simplification
   LimitFlags limits = LimitFlags::for_data();
 
   bool has_data() const { return !request.data.path.empty(); }

@@ -137,6 +137,20 @@ TEST(PruneAxes, WholeHeads) {
   EXPECT_EQ(expect_removable(n.finish(n.dense(y, 4)), HeadUnits::kWholeHeads), (std::vector<std::size_t>{4}));
 }
 
+// What is kept in multiples of what tiles like is the width of a head, not that of all heads together.
+TEST(PruneAxes, ChannelsOfAUnitBesideEachOther) {
+  Network n;
+  ir::Model model = n.finish(n.dense(attention(n, n.input({1, 6, 10}), 3, 8), 4));
+  own_biases(model);
+  for (const auto& [heads, each] : {std::pair(HeadUnits::kWithinHeads, 1), std::pair(HeadUnits::kWholeHeads, 8)}) {
+    const Result<Axes> axes = Axes::find(model, heads);
+    ASSERT_TRUE(axes.ok());
+    const std::vector<UnitGroup> groups = unit_groups(model, *axes, linear_layers(model));
+    EXPECT_FALSE(groups.empty());
+    for (const UnitGroup& group : groups) EXPECT_EQ(group.channels_each, each) << group.name;
+  }
+}
+
 TEST(PruneAxes, WhatANormalizationAveragesOverStaysWhole) {
   Network n;
   const auto x = n.dense(n.input({1, 6, 10}), 12);

@@ -11,6 +11,22 @@ namespace {
 
 using LayerSets = std::pair<std::set<std::size_t>, std::set<std::size_t>>;  // producers, consumers
 
+// How many channels of one unit a layer computes beside each other, on average: all of a head's, where heads are the
+// units; one, where a unit is a place within every head, and so are its channels one in each of them.
+std::int64_t adjacent_channels(const LinearLayer& layer, const Axes& axes, const std::vector<std::int32_t>& units) {
+  std::int64_t channels = 0, rows = 0;
+  std::int32_t before = -1;
+  for (std::int32_t i = 0; i < axes.size(layer.weights, layer.output_axis); ++i) {
+    const std::int32_t unit = axes.unit(layer.weights, layer.output_axis, i);
+    if (std::binary_search(units.begin(), units.end(), unit)) {
+      ++channels;
+      rows += unit != before ? 1 : 0;
+    }
+    before = unit;
+  }
+  return std::max<std::int64_t>(1, channels / std::max<std::int64_t>(1, rows));
+}
+
 }  // namespace
 
 std::vector<UnitGroup> unit_groups(const ir::Model& model, const Axes& axes, const std::vector<LinearLayer>& layers) {
@@ -38,12 +54,7 @@ std::vector<UnitGroup> unit_groups(const ir::Model& model, const Axes& axes, con
     group.consumers.assign(sets.second.begin(), sets.second.end());
     const LinearLayer& first = layers[group.producers.front()];
     group.name = model.subgraphs[0].tensors[static_cast<std::size_t>(first.output)].name;
-    std::int64_t channels = 0;
-    for (std::int32_t i = 0; i < axes.size(first.weights, first.output_axis); ++i) {
-      channels +=
-          std::binary_search(units.begin(), units.end(), axes.unit(first.weights, first.output_axis, i)) ? 1 : 0;
-    }
-    group.channels_each = std::max<std::int64_t>(1, channels / static_cast<std::int64_t>(units.size()));
+    group.channels_each = adjacent_channels(first, axes, units);
     result.push_back(std::move(group));
   }
   return result;

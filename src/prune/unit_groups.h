@@ -16,7 +16,7 @@ struct UnitGroup {
   std::vector<std::int32_t> units;                // ascending
   std::vector<std::size_t> producers, consumers;  // layers (numbers in the list of layers) that compute and read them
   std::string name;                               // of the first result
-  std::int64_t channels_each = 1;                 // of the first producer, for one unit
+  std::int64_t channels_each = 1;                 // of one unit, beside each other in the first producer
 };
 
 // Units that no layer computes are left out, and so are groups of one.

@@ -304,6 +304,14 @@ class BadInput(Folder):
             with self.subTest(sentence):
                 self.fails(words, sentence)
 
+    def test_messages_of_workers_name_the_users_files(self):
+        with tarfile.open(self.folder / "few.tar", "w") as archive:
+            for path in sorted(PICTURES.iterdir())[:6]:
+                archive.add(path, f"{path.stem.split('_')[0]}/{path.name}")
+        data = f"{self.folder}/few.tar"
+        self.fails(["tune", MODELS / "reef_creatures_float.tflite", "--data", data, "--labels", LABELS, "--preprocess", "unit", "-o",
+                    self.folder / "t", "--cluster", "local:2"], f"'{data}' has")
+
     def test_without_ray(self):
         try:
             import ray  # noqa: F401

@@ -44,7 +44,8 @@ def _job(shard: Shard, blob: Any, model: Any, words: Sequence[str], described: d
         more += ["--truth", described["truth"]]
     if described["labels"]:
         more += ["--labels", "{2}/" + pathlib.Path(described["labels"]).name]
-    return Job(("eval", *sent, *more, "--json"), (model, blob), {}, program)
+    places = {data: value_of(words, "--data"), "{0}/" + pathlib.Path(name).name: name}
+    return Job(("eval", *sent, *more, "--json"), (model, blob), {}, program, places)
 
 
 def _part_file(folder: pathlib.Path, settled: str, shard: Shard) -> pathlib.Path:

@@ -31,7 +31,7 @@ def calibrate(scheduler: Scheduler, words: Sequence[str], folder: str, program: 
             blobs.append(scheduler.put(inputs.blob))
     sent = replaced(without(words, _FOR_DRIVER), places)
     jobs = [Job(("quantize", *sent, "--threads", "1", "--shard", f"{k}/{PARTS}", "--partial", "{out}/part.bin", "--json"), tuple(blobs),
-                {}, program) for k in range(PARTS)]
+                {}, program, {place: word for word, place in places.items()}) for k in range(PARTS)]
     files = [os.path.join(folder, f"part{k}.bin") for k in range(PARTS)]
     progress, done = Progress("parts of the calibration", quiet), 0
     for outcome in scheduler.run(jobs):

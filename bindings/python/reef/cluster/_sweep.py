@@ -20,6 +20,7 @@ def sweep(scheduler: Scheduler, commands: Sequence[Sequence[str]], program: Opti
     for words in commands:
         blobs: List[object] = []
         sent: List[str] = []
+        places: Dict[str, str] = {}
         for number, word in enumerate(words):
             option, equals, value = word.partition("=") if word.startswith("--") and "=" in word else ("", "", word)
             if number == 0 or "{out}" in value or value in ("", "."):
@@ -32,9 +33,11 @@ def sweep(scheduler: Scheduler, commands: Sequence[Sequence[str]], program: Opti
                 sent.append(word)
                 continue
             blob, inputs = known[value]
-            sent.append(option + equals + inputs.word("{%d}" % len(blobs)))
+            place = inputs.word("{%d}" % len(blobs))
+            places[place] = value
+            sent.append(option + equals + place)
             blobs.append(blob)
-        jobs.append(Job(tuple(sent), tuple(blobs), {}, program))
+        jobs.append(Job(tuple(sent), tuple(blobs), {}, program, places))
     if not jobs:
         raise ClusterError("there are no commands to run")
     yield from scheduler.run(jobs)

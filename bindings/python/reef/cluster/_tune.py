@@ -49,7 +49,7 @@ def _inputs(scheduler: Scheduler, words: Sequence[str], pending: dict):
     blobs = [scheduler.put(Blob.of(_common_folder(pending["model_files"], ""))), scheduler.put(Blob.of(contents))]
     if not os.path.exists(data):
         blobs.append(scheduler.put(listed.blob))
-    return replaced(without(words, _FOR_DRIVER), places), tuple(blobs)
+    return replaced(without(words, _FOR_DRIVER), places), tuple(blobs), {place: word for word, place in places.items()}
 
 
 def _write(folder: pathlib.Path, files: Dict[str, bytes], last: str) -> None:
@@ -75,7 +75,7 @@ def tune(scheduler: Scheduler, words: Sequence[str], program: Optional[str] = No
         for task in pending["pending"]:
             files = {f"out/{name}": (folder / name).read_bytes() for name in task["needs"]}
             jobs.append(Job(("tune", *sent[0], "--threads", "1", "-o", "{out}/out", "--task", task["task"], "--json"), sent[1], files,
-                            program))
+                            program, sent[2]))
         done = pending["done"]
         for outcome in scheduler.run(jobs):
             task = pending["pending"][outcome.index]

@@ -92,6 +92,7 @@ class Job:
     blobs: Tuple[Any, ...] = ()                       # what Scheduler.put() returned
     files: Mapping[str, bytes] = field(default_factory=dict)  # small ones, put into {out} before
     program: Optional[str] = None                     # where the driver's `reef` is
+    places: Mapping[str, str] = field(default_factory=dict)  # what the user calls files, by their places: for messages
 
 
 @dataclass(frozen=True)
@@ -157,13 +158,15 @@ def do(job: Job, blobs: Sequence[Blob], folder: Optional[str] = None) -> Outcome
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             before[path] = content
-        words: List[str] = [program]
-        for word in job.words:
+        def here(word: str) -> str:
             word = word.replace("{out}", out)
             for number, unpacked in enumerate(folders):
                 word = word.replace("{%d}" % number, str(unpacked))
-            words.append(word)
-        code, output, errors, seconds = _run(words)
+            return word
+
+        code, output, errors, seconds = _run([program, *map(here, job.words)])
+        for place, name in sorted(job.places.items(), key=lambda both: -len(both[0])):
+            output, errors = output.replace(here(place), name), errors.replace(here(place), name)
         made = {}
         for path in sorted(pathlib.Path(out).rglob("*")):
             if path.is_file():
