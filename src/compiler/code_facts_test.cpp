@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/code_facts.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 
@@ -83,6 +84,17 @@ TEST(CodeFacts, PredictionsAreNearSimulatedTimes) {
     EXPECT_NEAR(predicted / simulated->chip_ms, 1, 0.15) << name << ": " << predicted << " ms predicted";
     EXPECT_EQ(plan.partition.parts[0].cost.streamed_bytes, simulated->streamed_bytes) << name;
   }
+}
+
+// Tokens that go out channels first: the code for that is most of what the link carries.
+TEST(CodeFacts, OperatorsWithManyInstructionsAreNotWorthTheChip) {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 10, 10, 64}), 64);
+  const Plan plan = planned(model.finish({model.transpose(model.reshape(x, {1, 100, 64}), {0, 2, 1})}));
+  const std::vector<std::string>& notes = plan.partition.notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("of instructions with every inference") != std::string::npos;
+  })) << (notes.empty() ? "no notes" : notes.front());
 }
 
 TEST(CodeFacts, AllInstructionsAreCounted) {
