@@ -244,7 +244,14 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
     judge_outputs(session, result);
     note_rescued(session.best(), result);
   }
+  const std::size_t steps = session.steps().size();
   REEF_RETURN_IF_ERROR(session.take_ranges_of_all());
+  if (session.steps().size() > steps) {  // it was taken
+    result.notes.push_back(fmt::format(
+        "in the end ranges were taken from all {} samples; the figures are those of before, on samples that "
+        "ranges had not seen",
+        session.calibration_samples().size() + session.held_back().size()));
+  }
   REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   result.steps = std::move(session.steps());
   return result;
