@@ -23,6 +23,7 @@
 #include "formats/tflite/writer.h"
 #include "framework_converter.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "json_output.h"
 #include "output_name.h"
 #include "pass_report.h"
@@ -85,7 +86,7 @@ void print_summary(const ConvertOptions& options, const compiler::FrontEndResult
   for (const std::string& note : result.notes) print_text("note: {}\n", note);
   print_text("wrote {} ({})\n", options.output, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
   const bool is_float = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return !op.outputs.empty() && op.outputs[0] >= 0 && op.type != "DEQUANTIZE" &&
+    return !op.outputs.empty() && op.outputs[0] >= 0 && op.type != Op::DEQUANTIZE &&
            graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kFloat32;
   });
   print_text("next: reef compile {}{}\n", shell_word(options.output), is_float ? " --data PICTURES" : "");

@@ -38,14 +38,14 @@ Result<Id> sources(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a) {
 
 Id nearest_to(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a, Id x) {
   if (m.nearest == kNearestOfOpset10) {
-    const Id shrinks = cast(b, compare(b, "LESS", a.scale, number(b, 1)), ir::DataType::kFloat32);
-    const Id below = unary(b, "FLOOR", x);
-    return add(b, below, mul(b, shrinks, sub(b, unary(b, "CEIL", x), below)));
+    const Id shrinks = cast(b, compare(b, Op::LESS, a.scale, number(b, 1)), ir::DataType::kFloat32);
+    const Id below = unary(b, Op::FLOOR, x);
+    return add(b, below, mul(b, shrinks, sub(b, unary(b, Op::CEIL, x), below)));
   }
-  if (m.nearest == "floor") return unary(b, "FLOOR", x);
-  if (m.nearest == "ceil") return unary(b, "CEIL", x);
-  if (m.nearest == "round_prefer_ceil") return unary(b, "FLOOR", add(b, x, 0.5));
-  return unary(b, "CEIL", sub(b, x, 0.5));
+  if (m.nearest == "floor") return unary(b, Op::FLOOR, x);
+  if (m.nearest == "ceil") return unary(b, Op::CEIL, x);
+  if (m.nearest == "round_prefer_ceil") return unary(b, Op::FLOOR, add(b, x, 0.5));
+  return unary(b, Op::CEIL, sub(b, x, 0.5));
 }
 
 // The cubic kernel at the distance |t + offset| for 0 <= t < 1, as a polynomial in d = the distance.
@@ -65,7 +65,7 @@ struct Tap {
 
 std::vector<Tap> taps_of(GraphBuilder& b, const ResizeMode& m, const OpenAxis& a, Id x) {
   if (m.mode == "nearest") return {{nearest_to(b, m, a, x), kAbsent}};
-  const Id first = unary(b, "FLOOR", x);
+  const Id first = unary(b, Op::FLOOR, x);
   const Id part = sub(b, x, first), rest = subtract_from(b, 1.0, part);
   if (m.mode == "linear") return {{first, rest}, {add(b, first, 1.0), part}};
   return {{sub(b, first, 1.0), cubic_weight(b, add(b, part, 1.0), m.cubic, false)},

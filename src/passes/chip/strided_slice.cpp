@@ -96,7 +96,7 @@ std::int32_t pooled(OpList& list, ChipGraph& edit, std::int32_t x, const Step& s
   attributes.set("filter_width", std::int64_t{1});
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});
   const std::int32_t y = list.tensor_like(like, step.result);
-  list.add("MAX_POOL_2D", "Pool2DOptions", std::move(attributes), {x}, {y}, edit.tensor(like).type);
+  list.add(Op::MAX_POOL_2D, "Pool2DOptions", std::move(attributes), {x}, {y}, edit.tensor(like).type);
   return y;
 }
 

@@ -74,16 +74,16 @@ bool at_softmax(Graph& graph, OpId id) {
   const auto holds = known_condition(graph, condition);
   if (!holds) return false;
   const TensorId constant = factors(graph, condition, *holds, mask->masks_true, mask->value);
-  graph.become(id, "ADD", "AddOptions", activation_attributes("NONE"), {mask->scores, constant});
+  graph.become(id, Op::ADD, "AddOptions", activation_attributes("NONE"), {mask->scores, constant});
   return true;
 }
 
 // Whether a tensor may hold infinities or no numbers where everything that comes in is finite. What lies behind layers
 // does not count: they would spread such values over all of a picture.
 bool may_be_infinite(const Graph& graph, TensorId tensor) {
-  constexpr std::string_view kDangerous[] = {"DIV", "LOG", "RSQRT", "SQRT", "EXP", "POW"};
-  constexpr std::string_view kEnds[] = {"CONV_2D",      "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED",
-                                        "BATCH_MATMUL", "SOFTMAX",           "LOGISTIC",       "TANH"};
+  constexpr Op kDangerous[] = {Op::DIV, Op::LOG, Op::RSQRT, Op::SQRT, Op::EXP, Op::POW};
+  constexpr Op kEnds[] = {Op::CONV_2D,      Op::DEPTHWISE_CONV_2D, Op::TRANSPOSE_CONV, Op::FULLY_CONNECTED,
+                          Op::BATCH_MATMUL, Op::SOFTMAX,           Op::LOGISTIC,       Op::TANH};
   constexpr std::size_t kMostSteps = 64;
   std::vector<TensorId> open = {tensor};
   for (std::size_t step = 0; step < open.size(); ++step) {
@@ -95,9 +95,8 @@ bool may_be_infinite(const Graph& graph, TensorId tensor) {
     }
     const OpId producer = graph.producer(open[step]);
     if (producer == kNone) continue;
-    const auto is_kind = [&](std::string_view type) { return graph.is(producer, type); };
-    if (std::any_of(std::begin(kDangerous), std::end(kDangerous), is_kind)) return true;
-    if (std::any_of(std::begin(kEnds), std::end(kEnds), is_kind)) continue;
+    if (is_one_of(graph.type(producer), kDangerous)) return true;
+    if (is_one_of(graph.type(producer), kEnds)) continue;
     for (const TensorId input : graph.op(producer).inputs) {
       if (input >= 0 && std::find(open.begin(), open.end(), input) == open.end()) open.push_back(input);
     }
@@ -107,13 +106,13 @@ bool may_be_infinite(const Graph& graph, TensorId tensor) {
 
 bool elsewhere(Graph& graph, OpId id) {
   constexpr float kLargest = 1000;  // of a constant: larger ones are no values (quantize/masks.h)
-  if (!graph.is(id, "SELECT_V2") && !graph.is(id, "SELECT")) return false;
+  if (!graph.is(id, Op::SELECT_V2) && !graph.is(id, Op::SELECT)) return false;
   const std::vector<TensorId> inputs = graph.op(id).inputs;
   const TensorId y = graph.op(id).outputs[0];
   if (inputs.size() != 3 || !is_float(graph, y) || graph.shape(y).rank() > 4) return false;
   const auto holds = known_condition(graph, inputs[0]);
   // SELECT takes whole rows by a condition of one dimension.
-  if (!holds || (graph.is(id, "SELECT") && graph.shape(inputs[0]) != graph.shape(y))) return false;
+  if (!holds || (graph.is(id, Op::SELECT) && graph.shape(inputs[0]) != graph.shape(y))) return false;
   int computed = 0;
   for (const std::size_t side : {std::size_t{1}, std::size_t{2}}) {
     const TensorId x = inputs[side];
@@ -135,15 +134,15 @@ bool elsewhere(Graph& graph, OpId id) {
     terms.push_back(factors(graph, inputs[0], *holds, side == 1, number));
     if (graph.is_constant(x)) continue;
     if (computed == 1 && graph.uniform(inputs[3 - side]) == 0.0f) {
-      graph.become(id, "MUL", "MulOptions", activation_attributes("NONE"), {x, terms.back()});
+      graph.become(id, Op::MUL, "MulOptions", activation_attributes("NONE"), {x, terms.back()});
       return true;
     }
     const TensorId product = graph.add_like(y, graph.shape(y));
-    graph.add_op(id, "MUL", "MulOptions", activation_attributes("NONE"), {x, terms.back()}, {product});
+    graph.add_op(id, Op::MUL, "MulOptions", activation_attributes("NONE"), {x, terms.back()}, {product});
     terms.back() = product;
   }
   if (graph.is_constant(terms[0])) std::swap(terms[0], terms[1]);
-  graph.become(id, "ADD", "AddOptions", activation_attributes("NONE"), terms);
+  graph.become(id, Op::ADD, "AddOptions", activation_attributes("NONE"), terms);
   return true;
 }
 

@@ -9,6 +9,7 @@
 // share) is repeated first, so that grouped heads look like those of networks that repeat their keys themselves; one
 // that has a single matrix stays so. SOFTMAX of five axes, which stands between two such products, goes with them.
 // Exact: every sum has the same terms in the same order; a bias is added behind the product.
+#include "ops/registry.h"
 #include "passes/float/patterns.h"
 #include "passes/pass.h"
 
@@ -44,7 +45,7 @@ TensorId operand_of(Graph& graph, OpId id, TensorId tensor, const ir::Shape& bat
     full.push_back(shape.last(1));
     full.push_back(shape.last());
     const TensorId repeated = graph.add_like(tensor, full);
-    graph.add_op(id, "BROADCAST_TO", "BroadcastToOptions", {}, {tensor, graph.add_ints({full.begin(), full.end()})},
+    graph.add_op(id, Op::BROADCAST_TO, "BroadcastToOptions", {}, {tensor, graph.add_ints({full.begin(), full.end()})},
                  {repeated});
     tensor = repeated;
   }
@@ -52,7 +53,7 @@ TensorId operand_of(Graph& graph, OpId id, TensorId tensor, const ir::Shape& bat
 }
 
 // `made` instead of the operator, whose result is seen as having `shape`.
-void replace(Graph& graph, OpId id, std::string_view type, std::vector<TensorId> inputs, const ir::Shape& shape) {
+void replace(Graph& graph, OpId id, OpName type, std::vector<TensorId> inputs, const ir::Shape& shape) {
   const ir::Operator op = graph.op(id);
   const TensorId y = op.outputs[0];
   const TensorId made = graph.add_like(y, shape);
@@ -67,7 +68,7 @@ bool has_few_axes(Graph& graph, OpId id) {
   if (result.rank() <= kMostAxes || result.elements() <= 0) return false;
   const ir::Shape batch = leading(result);
   const ir::Shape merged = with_four_axes(batch, result.last(1), result.last());
-  if (op.type == "SOFTMAX") {
+  if (op.type == Op::SOFTMAX) {
     replace(graph, id, op.type, {reshaped(graph, id, op.inputs[0], merged)}, merged);
     return true;
   }
@@ -83,8 +84,10 @@ bool is_from_constant(const Graph& graph, TensorId tensor) {
   for (int step = 0; step < kMostSteps; ++step) {
     if (graph.is_constant(tensor)) return true;
     const OpId maker = graph.producer(tensor);
-    const auto is_any = [&](auto... types) { return (graph.is(maker, types) || ...); };
-    if (!is_any("DEQUANTIZE", "QUANTIZE", "FAKE_QUANT", "CAST", "RESHAPE", "TRANSPOSE", "DENSIFY")) return false;
+    if (maker == kNone) return false;
+    const ir::Operator& op = graph.op(maker);
+    const bool converts = ops::form_of(op) == ops::Form::kUnary || is_one_of(op.type, {Op::TRANSPOSE, Op::DENSIFY});
+    if (!converts && !ops::has_same_bytes(op)) return false;
     tensor = graph.op(maker).inputs[0];
     if (tensor < 0) return false;
   }
@@ -110,13 +113,13 @@ bool becomes_product(Graph& graph, OpId id) {
   ir::Attributes by_rows;
   by_rows.set("adj_y", true);
   graph.remove(id);
-  graph.add_op(id, "BATCH_MATMUL", "BatchMatMulOptions", std::move(by_rows), {a, b}, {product});
+  graph.add_op(id, Op::BATCH_MATMUL, "BatchMatMulOptions", std::move(by_rows), {a, b}, {product});
   if (op.inputs.size() < 3 || op.inputs[2] < 0) {
     graph.reshape(id, product, result, y);
     return true;
   }
   const TensorId sum = graph.add_like(y, {1, rows, weights[0]});
-  graph.add_op(id, "ADD", "AddOptions", activation_attributes("NONE"), {product, op.inputs[2]}, {sum});
+  graph.add_op(id, Op::ADD, "AddOptions", activation_attributes("NONE"), {product, op.inputs[2]}, {sum});
   graph.reshape(id, sum, result, y);
   return true;
 }
@@ -124,13 +127,12 @@ bool becomes_product(Graph& graph, OpId id) {
 bool at(Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   if (!graph.is_sound(id) || op.outputs.empty() || !is_float(graph, op.outputs[0])) return false;
-  if (op.type == "FULLY_CONNECTED") return becomes_product(graph, id);
-  return (op.type == "BATCH_MATMUL" || op.type == "SOFTMAX") && has_few_axes(graph, id);
+  if (op.type == Op::FULLY_CONNECTED) return becomes_product(graph, id);
+  return (op.type == Op::BATCH_MATMUL || op.type == Op::SOFTMAX) && has_few_axes(graph, id);
 }
 
 }  // namespace
 
-extern const Pass products_float_pass;
 constinit const Pass products_float_pass = {
     .name = "products",
     .summary =

@@ -27,12 +27,12 @@ TensorId exponent_of(const Graph& graph, TensorId tensor) {
 void become_softmax(Graph& graph, OpId id, TensorId x) {
   ir::Attributes attributes;
   attributes.set("beta", 1.0);
-  graph.become(id, "SOFTMAX", "SoftmaxOptions", std::move(attributes), {x});
+  graph.become(id, Op::SOFTMAX, "SoftmaxOptions", std::move(attributes), {x});
 }
 
 // exp(log_softmax(x)), where weights are first computed as logarithms.
 bool is_of_logarithms(Graph& graph, OpId id) {
-  const OpId logarithms = made_by(graph, graph.op(id).inputs[0], "LOG_SOFTMAX");
+  const OpId logarithms = made_by(graph, graph.op(id).inputs[0], Op::LOG_SOFTMAX);
   if (logarithms == kNone || !is_float(graph, graph.op(id).outputs[0])) return false;
   become_softmax(graph, id, graph.op(logarithms).inputs[0]);
   return true;
@@ -87,9 +87,9 @@ bool absorb_factor_before_mask(Graph& graph, OpId id) {
 }
 
 bool at(Graph& graph, OpId id) {
-  if (graph.is(id, "SOFTMAX")) return absorb_factor(graph, id) || absorb_factor_before_mask(graph, id);
-  if (graph.is(id, "EXP")) return is_of_logarithms(graph, id);
-  if (!graph.is(id, "DIV") || !has_no_activation(graph, id)) return false;
+  if (graph.is(id, Op::SOFTMAX)) return absorb_factor(graph, id) || absorb_factor_before_mask(graph, id);
+  if (graph.is(id, Op::EXP)) return is_of_logarithms(graph, id);
+  if (!graph.is(id, Op::DIV) || !has_no_activation(graph, id)) return false;
   const TensorId numerator = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
   if (!is_float(graph, y) || reduced_along_last(graph, graph.op(id).inputs[1], Op::SUM) != numerator) return false;
   const TensorId x = exponent_of(graph, numerator);
