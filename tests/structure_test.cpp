@@ -164,7 +164,6 @@ TEST(Structure, ListsOfOpsAreFewAndHaveReasons) {
       {"src/passes/float/sink_conversions.cpp", "others would tear patterns apart that later passes look for"},
       {"src/quantize/calibrate.cpp", "what equalize_streams can find in a stream"},
       {"src/quantize/recover/float_candidates.cpp", "what normalizations are written with"},
-      {"src/retarget/roles_elementwise.cpp", "what the chip does by one requantization"},
   };
   constexpr std::size_t kMostLists = 10;
   constexpr int kLongList = 4, kLongCondition = 5;

@@ -69,12 +69,6 @@ class PartVerifier {
   // does not know how the chip computes one of the operators.
   Status verify(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package, std::uint32_t seed);
 
-  // Reads `file` and runs it from beginning to end; results must be those of `model` (as it was rewritten), where the
-  // operators of `parts` are computed as the chip does. `source` (as it was given) must run, too. kUnsupported: one of
-  // these does not run here as a whole, with the reason; nothing can be said then.
-  Status verify_file(const std::shared_ptr<const ir::Model>& source, const std::shared_ptr<const ir::Model>& model,
-                     const std::vector<VerifiedPart>& parts, const Bytes& file, std::uint32_t seed);
-
   // Fails on anything that the soundness checker reports, but for what Google's programs do.
   Status check_soundness(const darwinn::Package& package);
   // Something that was checked relies on the speed of units where Google's programs do (audit::is_googles_gather).

@@ -63,12 +63,6 @@ void apply_to_tensor_operation(Misreading misreading, Instruction& instruction) 
 
 std::span<const MisreadingInfo> misreadings() { return kMisreadings; }
 
-const MisreadingInfo* find_misreading(std::string_view name) {
-  const auto found = std::find_if(kMisreadings.begin(), kMisreadings.end(),
-                                  [&](const MisreadingInfo& info) { return info.name == name; });
-  return found == kMisreadings.end() ? nullptr : &*found;
-}
-
 void apply(Misreading misreading, Instruction& instruction) {
   const Opcode opcode = instruction.opcode();
   if (is_tensor_operation(opcode)) apply_to_tensor_operation(misreading, instruction);

@@ -24,8 +24,6 @@ struct MisreadingInfo {
   std::string_view name, deed, refuted;
 };
 std::span<const MisreadingInfo> misreadings();
-// Null: there is none of this name.
-const MisreadingInfo* find_misreading(std::string_view name);
 
 void apply(Misreading misreading, Instruction& instruction);
 // The same for the bytes of a program, or of a part of one.

@@ -23,7 +23,6 @@ class SoftmaxLoss {
               ThreadPool* pool = nullptr);
 
   std::size_t parameters() const { return static_cast<std::size_t>(classes_) * (dimension_ + 1); }
-  void set_l2(double l2) { l2_ = l2; }
 
   // The loss over `rows` (all of them if empty), regularization included. `gradient`, if given, has parameters()
   // elements.

@@ -6,6 +6,7 @@
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
+#include "numeric/chip_activation.h"
 #include "numeric/chip_tables.h"
 #include "ops/table_functions.h"
 
@@ -40,10 +41,7 @@ Status add_rescaling(Builder& builder, std::int32_t op, ChipActivation activatio
 
 Result<ChipActivation> fused_activation(const ir::Operator& op) {
   const std::string_view name = op.attributes.get_enum("fused_activation_function", "NONE");
-  if (name == "NONE") return ChipActivation::kNone;
-  if (name == "RELU") return ChipActivation::kRelu;
-  if (name == "RELU6") return ChipActivation::kRelu6;
-  if (name == "RELU_N1_TO_1") return ChipActivation::kReluN1To1;
+  if (const auto known = numeric::chip_activation(name)) return *known;
   return unsupported("a fused {} is not generated", name);
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "ir/describe.h"
+#include "lower/elementwise.h"
 #include "lower/lowerings.h"
 #include "lower/ring_copies.h"
 
@@ -41,16 +42,6 @@ Status finish_relayout(Builder& builder, tiled::Step& step) {
     }
   }
   return ok_status();
-}
-
-// The names of the fused activations that there is code for.
-Result<numeric::ChipActivation> fused_activation(const ir::Operator& op) {
-  const std::string_view name = op.attributes.get_enum("fused_activation_function", "NONE");
-  if (name == "NONE") return numeric::ChipActivation::kNone;
-  if (name == "RELU") return numeric::ChipActivation::kRelu;
-  if (name == "RELU6") return numeric::ChipActivation::kRelu6;
-  if (name == "RELU_N1_TO_1") return numeric::ChipActivation::kReluN1To1;
-  return unsupported("activation {} fused into it is not generated", name);
 }
 
 // Whether pixels can be brought together channel by channel: memory for that, beside the image.

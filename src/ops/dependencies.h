@@ -30,7 +30,6 @@ class Dependencies {
   std::span<const std::int32_t> successors(std::int32_t op) const { return successors_[index(op)]; }
   // Operator that computes a tensor; -1: an input, a constant or a variable.
   std::int32_t producer(std::int32_t tensor) const { return uses_.producer(tensor); }
-  bool is_model_output(std::int32_t tensor) const { return is_output_[index(tensor)]; }
   // Neither a constant nor absent: comes from somewhere at run time.
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && !is_constant_[index(tensor)]; }
   const ir::Subgraph& graph() const { return *graph_; }

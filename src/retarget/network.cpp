@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "numeric/chip_activation.h"
 #include "ops/registry.h"
 
 namespace reef::retarget {
@@ -33,12 +34,7 @@ std::optional<ChipTensor> chip_tensor(const ir::Tensor& tensor) {
 }
 
 std::optional<numeric::ChipActivation> fused_activation(const ir::Operator& op) {
-  const std::string_view name = op.attributes.get_enum("fused_activation_function", "NONE");
-  if (name == "NONE") return numeric::ChipActivation::kNone;
-  if (name == "RELU") return numeric::ChipActivation::kRelu;
-  if (name == "RELU6") return numeric::ChipActivation::kRelu6;
-  if (name == "RELU_N1_TO_1") return numeric::ChipActivation::kReluN1To1;
-  return std::nullopt;
+  return numeric::chip_activation(op.attributes.get_enum("fused_activation_function", "NONE"));
 }
 
 bool Network::only_moves(const ir::Operator& op) {

@@ -5,6 +5,7 @@
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "ir/describe.h"
 #include "ir/op.h"
+#include "numeric/chip_activation.h"
 #include "retarget/roles.h"
 
 namespace reef::retarget {
@@ -85,10 +86,7 @@ void offer_requantization(RoleContext& context, std::int32_t k, std::int32_t fro
   const ir::Operator& op = network.op(k);
   const auto input = network.chip(from), output = network.chip(op.outputs[0]);
   if (!input || !output) return context.reject(k, "its tensors are not 8 bits wide with one scale");
-  numeric::ChipActivation activation = numeric::ChipActivation::kNone;
-  if (op.type == Op::RELU) activation = numeric::ChipActivation::kRelu;
-  if (op.type == Op::RELU6) activation = numeric::ChipActivation::kRelu6;
-  if (op.type == Op::RELU_N1_TO_1) activation = numeric::ChipActivation::kReluN1To1;
+  const auto activation = numeric::chip_activation(op.type).value_or(numeric::ChipActivation::kNone);
   Choice choice;
   choice.op = k;
   choice.role = "requantization";
@@ -272,8 +270,7 @@ void offer_elementwise(RoleContext& context) {
       continue;
     }
     if (op.type == Op::MUL && has_two) offer_scalar_product(context, k);
-    if (op.type == Op::QUANTIZE || op.type == Op::RELU || op.type == Op::RELU6 || op.type == Op::RELU_N1_TO_1 ||
-        op.type == Op::CONCATENATION) {
+    if (op.type == Op::QUANTIZE || op.type == Op::CONCATENATION || numeric::chip_activation(op.type)) {
       for (const std::int32_t from : op.inputs) {
         if (from < 0 || !network.all_are(context.input.tensors, from)) continue;
         offer_requantization(context, k, from);

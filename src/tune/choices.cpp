@@ -66,8 +66,6 @@ bool read_field(std::string_view name, std::string_view value, Choices& choices)
 
 }  // namespace
 
-std::span<const QuantizerChoice> quantizer_choices() { return kQuantizers; }
-
 const QuantizerChoice* find_quantizer(std::string_view name) {
   const auto found =
       std::find_if(std::begin(kQuantizers), std::end(kQuantizers), [&](const auto& one) { return one.name == name; });

@@ -19,7 +19,6 @@ struct QuantizerChoice {
   std::string_view meaning;
   void (*apply)(quantize::QuantizeOptions& options);
 };
-std::span<const QuantizerChoice> quantizer_choices();  // the first is the default
 const QuantizerChoice* find_quantizer(std::string_view name);
 // In the place of a quantizer's name: the float model itself. Only reports are made of it.
 inline constexpr std::string_view kFloatModel = "float";

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "execute/reference/chip_reference_op.h"
+#include "numeric/chip_activation.h"
 #include "ops/inferred_shapes.h"
 
 namespace reef::reference {
@@ -167,10 +168,7 @@ Result<ChipQuantization> ChipOp::quantization(const ir::Tensor& tensor) const {
 
 Result<numeric::ChipActivation> ChipOp::fused_activation() const {
   const std::string_view name = attributes().get_enum("fused_activation_function", "NONE");
-  if (name == "NONE") return numeric::ChipActivation::kNone;
-  if (name == "RELU") return numeric::ChipActivation::kRelu;
-  if (name == "RELU6") return numeric::ChipActivation::kRelu6;
-  if (name == "RELU_N1_TO_1") return numeric::ChipActivation::kReluN1To1;
+  if (const auto known = numeric::chip_activation(name)) return *known;
   return unsupported("it is not known how the chip computes a fused {}", name);
 }
 

@@ -26,7 +26,6 @@ class WireReader {
   bool next();
   int field() const { return field_; }
   const Status& status() const { return status_; }
-  bool is_length_delimited() const { return wire_type_ == 2; }
 
   // The value of the current field, once.
   std::uint64_t varint();  // also takes fixed 32 and 64

@@ -152,7 +152,7 @@ Id GraphBuilder::scalar(ir::DataType type, double value) {
 Id GraphBuilder::filled(ir::DataType type, const ir::Shape& shape, double value) {
   const std::vector<std::uint8_t> one = number_bytes(type, value);
   const auto size = ir::byte_size(shape, type);
-  if (!shape.is_usable() || !size || *size > fold_limit_ || one.empty()) {
+  if (!shape.is_usable() || !size || *size > kFoldLimit || one.empty()) {
     fail(Status(StatusCode::kResourceExhausted,
                 fmt::format("a constant of shape {} would be needed, which is too large", shape.to_string())));
     return failed_value(type);

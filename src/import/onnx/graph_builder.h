@@ -35,8 +35,6 @@ class GraphBuilder {
   GraphBuilder();
 
   const Status& status() const { return status_; }
-  // Forgets a failure; what was made since stays, unused.
-  void clear_status() { status_ = ok_status(); }
   void fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
@@ -44,8 +42,6 @@ class GraphBuilder {
   // Name of what is being converted: tensors made are named after it.
   void set_scope(std::string name);
   void rename(Id id, std::string name);
-  // Most bytes that one constant may grow to while folding.
-  void set_fold_limit(std::int64_t bytes) { fold_limit_ = bytes; }
 
   // ---- Reading ----
   ir::DataType type(Id id) const { return tensor(id).type; }
@@ -110,7 +106,8 @@ class GraphBuilder {
   Status status_;
   std::string scope_;
   int made_in_scope_ = 0;
-  std::int64_t fold_limit_ = std::int64_t{256} << 20;
+  // Most bytes that one constant may grow to while folding.
+  static constexpr std::int64_t kFoldLimit = std::int64_t{256} << 20;
   cpu::Evaluator evaluator_;
   std::vector<std::int32_t> producers_;       // of each tensor
   std::vector<std::uint8_t> known_, shaped_;  // of each tensor: see is_known, is_shape_known

@@ -36,7 +36,7 @@ Status GraphBuilder::evaluate(Id id) {
   auto values = evaluator_(std::move(cone));
   if (!values.ok()) return values.status().in(what);
   cpu::Value& output = (*values)[0];
-  if (static_cast<std::int64_t>(output.bytes.size()) > fold_limit_) {
+  if (static_cast<std::int64_t>(output.bytes.size()) > kFoldLimit) {
     return make_error(StatusCode::kResourceExhausted,
                       "'{}' is a constant of {} bytes once computed, which is too large", what, output.bytes.size());
   }

@@ -80,10 +80,4 @@ struct FloatOutput {
   }
 };
 
-// output[r * output_stride + column] = finish(x_row(r) . column), for rows [0, rows) and column blocks
-// [block_begin, block_end) of matrix `matrix`. x rows hold weights.depth numbers.
-void multiply_columns(const float* x, std::int64_t x_stride, std::int64_t rows, const PackedColumns& weights,
-                      std::int64_t matrix, std::int64_t block_begin, std::int64_t block_end, const FloatOutput& finish,
-                      float* output, std::int64_t output_stride);
-
 }  // namespace reef::kernels

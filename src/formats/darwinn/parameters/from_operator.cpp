@@ -7,6 +7,7 @@
 
 #include "ir/describe.h"
 #include "ir/op.h"
+#include "numeric/chip_activation.h"
 
 namespace reef::darwinn {
 namespace {
@@ -211,10 +212,7 @@ Result<float> multiplier_of(const Operands& operands, std::size_t channel) {
 
 Result<numeric::ChipActivation> activation_of(const ir::Operator& op) {
   const std::string_view name = op.attributes.get_enum("fused_activation_function", "NONE");
-  if (name == "NONE") return numeric::ChipActivation::kNone;
-  if (name == "RELU") return numeric::ChipActivation::kRelu;
-  if (name == "RELU6") return numeric::ChipActivation::kRelu6;
-  if (name == "RELU_N1_TO_1") return numeric::ChipActivation::kReluN1To1;
+  if (const auto known = numeric::chip_activation(name)) return *known;
   return unsupported("the fused activation {} is not one the chip clamps to", name);
 }
 
