@@ -23,6 +23,7 @@
 #include "formats/tflite/writer.h"
 #include "framework_converter.h"
 #include "ir/describe.h"
+#include "ir/op.h"
 #include "json_output.h"
 #include "output_name.h"
 #include "pass_report.h"

@@ -7,6 +7,7 @@
 #include "base/shell_word.h"
 #include "evaluate/compare.h"
 #include "ir/op.h"
+#include "quantize/op_rules.h"
 
 namespace reef::evaluate {
 namespace {
@@ -24,8 +25,8 @@ constexpr double kMuchHarm = 1e-3;
 
 // TFLite prescribes the ranges of their results.
 bool has_fixed_range(const LayerReport& layer) {
-  return layer.type == Op::SOFTMAX || layer.type == Op::LOGISTIC || layer.type == Op::TANH ||
-         layer.type == Op::LOG_SOFTMAX || layer.type == Op::L2_NORMALIZATION;
+  const quantize::OpRule* const rule = quantize::rule_of(layer.type);
+  return rule != nullptr && rule->kind == quantize::RuleKind::kUnit;
 }
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }

@@ -192,8 +192,7 @@ Result<Head> find_head(const ir::Model& model, std::string_view embedding) {
     head.dimension = shape.rank() > 0 ? shape.last() : 0;
     BackwardWalk before(model, head.embedding);
     head.is_normalized = before.is({Op::L2_NORMALIZATION});
-    if (before.skip({Op::RESHAPE, Op::SQUEEZE, Op::QUANTIZE, Op::DEQUANTIZE}) && before.op() != nullptr &&
-        is_linear_layer(model, *before.op())) {
+    if (before.skip_views() && before.op() != nullptr && is_linear_layer(model, *before.op())) {
       const std::int32_t read = before.op()->inputs[0];
       if (graph.tensors[at(read)].shape.last() > head.dimension) head.behind = read;
     }

@@ -9,6 +9,7 @@
 // share) is repeated first, so that grouped heads look like those of networks that repeat their keys themselves; one
 // that has a single matrix stays so. SOFTMAX of five axes, which stands between two such products, goes with them.
 // Exact: every sum has the same terms in the same order; a bias is added behind the product.
+#include "ops/registry.h"
 #include "passes/float/patterns.h"
 #include "passes/pass.h"
 
@@ -52,7 +53,7 @@ TensorId operand_of(Graph& graph, OpId id, TensorId tensor, const ir::Shape& bat
 }
 
 // `made` instead of the operator, whose result is seen as having `shape`.
-void replace(Graph& graph, OpId id, std::string_view type, std::vector<TensorId> inputs, const ir::Shape& shape) {
+void replace(Graph& graph, OpId id, OpName type, std::vector<TensorId> inputs, const ir::Shape& shape) {
   const ir::Operator op = graph.op(id);
   const TensorId y = op.outputs[0];
   const TensorId made = graph.add_like(y, shape);
@@ -83,9 +84,10 @@ bool is_from_constant(const Graph& graph, TensorId tensor) {
   for (int step = 0; step < kMostSteps; ++step) {
     if (graph.is_constant(tensor)) return true;
     const OpId maker = graph.producer(tensor);
-    if (maker == kNone || !is_one_of(graph.op(maker).type, {Op::DEQUANTIZE, Op::QUANTIZE, Op::FAKE_QUANT, Op::CAST,
-                                                            Op::RESHAPE, Op::TRANSPOSE, Op::DENSIFY}))
-      return false;
+    if (maker == kNone) return false;
+    const ir::Operator& op = graph.op(maker);
+    const bool converts = ops::form_of(op) == ops::Form::kUnary || is_one_of(op.type, {Op::TRANSPOSE, Op::DENSIFY});
+    if (!converts && !ops::has_same_bytes(op)) return false;
     tensor = graph.op(maker).inputs[0];
     if (tensor < 0) return false;
   }
@@ -131,7 +133,6 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass products_float_pass;
 constinit const Pass products_float_pass = {
     .name = "products",
     .summary =
