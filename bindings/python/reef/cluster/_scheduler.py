@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from dataclasses import replace
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
@@ -21,6 +22,7 @@ from . import _work
 from ._work import Blob, Job, Outcome
 
 CONNECT_SECONDS = 10
+ANSWER_SECONDS = 60  # for a cluster to let a driver in
 START_SECONDS = 300  # Ray gives up after a minute, which is little on a machine with much to do
 TRIES = 4  # a job whose worker dies so often is at fault itself
 
@@ -149,9 +151,24 @@ class RayScheduler(Scheduler):
                                "needs nothing")
         if address is not None:
             _require_listener(address)
-        self._thread = concurrent.futures.ThreadPoolExecutor(1)
-        self._connected = self._thread.submit(self._connect, address, workers)
+        self._address = address
         self._is_own = address is None
+        self._connected: "concurrent.futures.Future[tuple[Any, Any, int]]" = concurrent.futures.Future()
+        # A daemon: what listens at the address may be no Ray and never answer, and Ray waits for it.
+        threading.Thread(target=self._keep_connection, args=(workers,), daemon=True).start()
+
+    def _keep_connection(self, workers: Optional[int]) -> None:
+        try:
+            self._connected.set_result(self._connect(self._address, workers))
+        except BaseException as error:
+            self._connected.set_exception(error)
+
+    def _connection(self) -> "tuple[Any, Any, int]":
+        try:
+            return self._connected.result(None if self._is_own else ANSWER_SECONDS)
+        except concurrent.futures.TimeoutError:
+            why = f"what listens there has not answered as Ray does for {ANSWER_SECONDS} s"
+            raise ClusterError(_no_cluster(self._address, why)) from None
 
     @staticmethod
     def _connect(address: Optional[str], workers: Optional[int]) -> "tuple[Any, Any, int]":
@@ -174,11 +191,11 @@ class RayScheduler(Scheduler):
 
     @property
     def _ray(self) -> Any:
-        return self._connected.result()[0]
+        return self._connection()[0]
 
     @property
     def workers(self) -> int:  # type: ignore[override]
-        return self._connected.result()[2]
+        return self._connection()[2]
 
     def put(self, blob: Blob) -> Any:
         import numpy as np
@@ -186,7 +203,7 @@ class RayScheduler(Scheduler):
 
     def _start(self, job: Job) -> Any:
         # Top-level arguments that are references are resolved by Ray, in place where the object is on the node.
-        return self._connected.result()[1].remote(_work, replace(job, blobs=()), *job.blobs)
+        return self._connection()[1].remote(_work, replace(job, blobs=()), *job.blobs)
 
     def _wait(self, handles: List[Any]) -> List[Any]:
         return self._ray.wait(handles, num_returns=1)[0]
@@ -214,9 +231,10 @@ class RayScheduler(Scheduler):
             os._exit(code)
 
     def close(self) -> None:
-        if self._connected.exception() is None:
+        if self._is_own:
+            concurrent.futures.wait([self._connected])  # else servers that start now would stay
+        if self._connected.done() and self._connected.exception() is None:
             self._ray.shutdown()
-        self._thread.shutdown(wait=True)
 
 
 def _descendants(process: int) -> List[int]:
