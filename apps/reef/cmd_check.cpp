@@ -65,8 +65,8 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
 }
 
 Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
-  REEF_RETURN_IF_ERROR(compiler::check_ending(flags.rewritten, compiler::Content::kModel));
   REEF_RETURN_IF_ERROR(compiler::check_files({{flags.rewritten}, {flags.model}, {}, {}}));
+  REEF_RETURN_IF_ERROR(compiler::check_ending(flags.rewritten, compiler::Content::kModel));
   REEF_RETURN_IF_ERROR(board_of(flags.target).status());
   options.budget = budget_of(flags.limits);
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(flags.front_end));

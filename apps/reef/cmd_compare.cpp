@@ -110,9 +110,9 @@ report::Summary summary_of(const CompareArguments& arguments, const evaluate::Co
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
   arguments.output = output_file(arguments.output, arguments.quantized, "_report.html");
-  REEF_RETURN_IF_ERROR(compiler::check_ending(arguments.output, compiler::Content::kPage));
   REEF_RETURN_IF_ERROR(compiler::check_files(
       {{arguments.output}, {arguments.float_model, arguments.quantized}, {arguments.data.dataset}, {}}));
+  REEF_RETURN_IF_ERROR(compiler::check_ending(arguments.output, compiler::Content::kPage));
   const Budget budget = budget_of(arguments.limits);
   arguments.data.dataset.budget = budget;
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));

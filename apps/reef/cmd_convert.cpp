@@ -158,9 +158,9 @@ Ending convert(ConvertOptions options) {
   if (writes) {
     std::vector<std::string> written = {options.output, options.map};
     for (const std::string& name : options.passes.dumps) written.push_back(compiler::graph_path(options.output, name));
+    REEF_RETURN_IF_ERROR(compiler::check_files({written, {options.model}, {options.quantize.request.data}, {}}));
     REEF_RETURN_IF_ERROR(compiler::check_ending(options.output, compiler::Content::kModel));
     REEF_RETURN_IF_ERROR(compiler::check_ending(options.map, compiler::Content::kJson));
-    REEF_RETURN_IF_ERROR(compiler::check_files({written, {options.model}, {options.quantize.request.data}, {}}));
   }
   std::optional<FrameworkConversion> converted;
   if (const auto framework = framework_of(options.model)) {

@@ -197,10 +197,10 @@ struct SplitArguments {
 };
 
 Status split_file(const SplitArguments& arguments) {
+  REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.extractor, arguments.head}, {arguments.model}, {}, {}}));
   for (const std::string& part : {arguments.extractor, arguments.head}) {
     REEF_RETURN_IF_ERROR(compiler::check_ending(part, compiler::Content::kModel));
   }
-  REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.extractor, arguments.head}, {arguments.model}, {}, {}}));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded, compiler::load_any_model(arguments.model, front_end));
   auto head = learn::find_head(loaded.model, arguments.embedding);
@@ -263,8 +263,8 @@ struct JoinArguments {
 
 Status join_files(JoinArguments arguments) {
   arguments.output = output_file(arguments.output, arguments.extractor, "_joined.tflite");
-  REEF_RETURN_IF_ERROR(compiler::check_ending(arguments.output, compiler::Content::kModel));
   REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.output}, {arguments.extractor, arguments.head}, {}, {}}));
+  REEF_RETURN_IF_ERROR(compiler::check_ending(arguments.output, compiler::Content::kModel));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult extractor, compiler::load_tflite_model(arguments.extractor));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult head, compiler::load_tflite_model(arguments.head));
   auto joined = learn::join(extractor.model, head.model);

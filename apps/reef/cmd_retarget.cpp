@@ -93,9 +93,9 @@ Json report_json(const RetargetOptions& options, const retarget::Report& report)
 
 Status retarget_file(const RetargetOptions& options) {
   const Budget budget = budget_of(options.limits);
-  REEF_RETURN_IF_ERROR(compiler::check_ending(options.output, compiler::Content::kModel));
   REEF_RETURN_IF_ERROR(
       check_outputs(std::vector{options.output}, std::vector{options.model, options.compiled, options.source}));
+  REEF_RETURN_IF_ERROR(compiler::check_ending(options.output, compiler::Content::kModel));
   REEF_ASSIGN_OR_RETURN(const Bytes compiled, read_file(options.compiled, tflite::kMaxFileBytes));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult model, compiler::load_tflite_model(options.model));
   if (!model.shape_note.empty()) print_error("reef: {}: {}\n", options.model, model.shape_note);

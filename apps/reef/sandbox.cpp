@@ -32,7 +32,7 @@ constexpr const char* kVariable = "REEF_SANDBOX";
 
 // ---- Landlock ----
 
-// From the kernel's linux/landlock.h (stable interface), which older systems that we compile on do not have.
+// From the kernel's interface, which is stable: older systems that we compile on have no header of it.
 constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 constexpr std::uint32_t kAskVersion = 1;
 constexpr int kRulePathBeneath = 1;

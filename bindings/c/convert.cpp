@@ -43,8 +43,8 @@ reef_status reef_convert(const char* model, const char* output, const reef_conve
     if (json != nullptr) *json = nullptr;
     REEF_RETURN_IF_ERROR(require(model, "model"));
     REEF_RETURN_IF_ERROR(require(output, "output"));
-    REEF_RETURN_IF_ERROR(compiler::check_ending(output, compiler::Content::kModel));
     REEF_RETURN_IF_ERROR(compiler::check_files({{output}, {model}, {}, {}}));
+    REEF_RETURN_IF_ERROR(compiler::check_ending(output, compiler::Content::kModel));
     const reef_convert_options known = known_options(options, reef_convert_options_init);
     compiler::ConvertRequest request;
     request.model = model;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -33,7 +35,7 @@ class AttachedFiles : public ::testing::Test {
     return file.size() >= model.size() && std::equal(model.begin(), model.end(), file.span().begin());
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / "reef_attached_files";
+  const fs::path folder_ = fs::path(::testing::TempDir()) / ("reef_attached_files_" + std::to_string(::getpid()));
 };
 
 TEST_F(AttachedFiles, AreFoundWhereRunLooksForThem) {

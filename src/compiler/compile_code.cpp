@@ -160,7 +160,7 @@ PartTrial Compilation::trial_of(const ir::Model& model, const partition::Part& p
   auto code = code_of(model, costed, chip, trial);
   trial.status = code.status();
   if (code.ok()) {
-    trial.code = facts_of(*code, part.ops);
+    if (!code->program.steps.empty()) trial.code = facts_of(*code, part.ops);
     trial_codes_[{&model, part.ops}] = std::make_shared<const PartCode>(std::move(code).value());
   }
   return trial;
@@ -202,7 +202,10 @@ Result<Generated> Compilation::generate(const partition::Partition& division, st
       custom.package = op.code->package;
       op.memory = op.code->memory;
       if (op.memory) chip.add(*op.memory);
-      op.part.cost = costs.with_code({facts_of(*op.code, part.ops)}).part(part.ops, part.inputs, part.outputs);
+      // A generator that tells no steps leaves it at the estimate.
+      if (!op.code->program.steps.empty()) {
+        op.part.cost = costs.with_code({facts_of(*op.code, part.ops)}).part(part.ops, part.inputs, part.outputs);
+      }
     } else {
       if (trial.status.code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) return trial.status;
       op.why_no_code = trial.status.message();

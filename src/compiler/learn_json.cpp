@@ -144,12 +144,12 @@ Result<LearnedReport> learn_and_write(const LearnRequest& request) {
   LearnedReport report;
   data::DatasetOptions test;
   test.path = request.options.test;
-  REEF_RETURN_IF_ERROR(check_ending(request.output, Content::kModel));
-  REEF_RETURN_IF_ERROR(check_ending(request.plot, Content::kPage));
   REEF_RETURN_IF_ERROR(check_files({{request.output, learned_labels_path(request.output), request.plot},
                                     {request.options.model},
                                     {request.options.data, test},
                                     {request.model_labels}}));
+  REEF_RETURN_IF_ERROR(check_ending(request.output, Content::kModel));
+  REEF_RETURN_IF_ERROR(check_ending(request.plot, Content::kPage));
   REEF_ASSIGN_OR_RETURN(report.result, learn_classes(request.options));
   REEF_ASSIGN_OR_RETURN(report.files, learned_files(report.result, request.output));
   const LearnedFiles& files = report.files;

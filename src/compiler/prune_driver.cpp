@@ -45,15 +45,15 @@ class PruneDriver {
   Result<PruneOutcome> run() {
     const auto begin = std::chrono::steady_clock::now();
     REEF_RETURN_IF_ERROR(check_goal(request_.goal));
+    REEF_RETURN_IF_ERROR(check_files({{request_.output, request_.masks, request_.map, request_.plot, request_.int8},
+                                      {request_.model},
+                                      {request_.data},
+                                      {}}));
     for (const std::string& model : {request_.output, request_.int8}) {
       REEF_RETURN_IF_ERROR(check_ending(model, Content::kModel));
     }
     REEF_RETURN_IF_ERROR(check_ending(request_.plot, Content::kPage));
     REEF_RETURN_IF_ERROR(check_ending(request_.map, Content::kJson));
-    REEF_RETURN_IF_ERROR(check_files({{request_.output, request_.masks, request_.map, request_.plot, request_.int8},
-                                      {request_.model},
-                                      {request_.data},
-                                      {}}));
     REEF_RETURN_IF_ERROR(load());
     REEF_RETURN_IF_ERROR(open_samples());
     REEF_RETURN_IF_ERROR(remember_original());

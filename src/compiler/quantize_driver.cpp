@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "compiler/float_subject.h"
 #include "compiler/attached_files.h"
+#include "compiler/float_subject.h"
 #include "compiler/graph_files.h"
 #include "compiler/output_check.h"
 #include "data/preprocess.h"
@@ -266,9 +266,9 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   for (const std::string& name : request.front_end.log.graphs) {
     if (!request.output.empty()) written.push_back(graph_path(request.output, name));
   }
+  REEF_RETURN_IF_ERROR(check_files({written, {request.model}, {request.data}, {}}));
   REEF_RETURN_IF_ERROR(check_ending(request.output, Content::kModel));
   REEF_RETURN_IF_ERROR(check_ending(request.report, Content::kPage));
-  REEF_RETURN_IF_ERROR(check_files({written, {request.model}, {request.data}, {}}));
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
   REEF_ASSIGN_OR_RETURN(QuantizeOutcome outcome, quantize_loaded(request, std::move(loaded)));
   std::vector<FileContent> files;
