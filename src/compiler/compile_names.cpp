@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 std::string stem_of(const std::string& path) { return fs::path(path).stem().string(); }
 
 Status check_folder(const CompileOptions& options) {
-  REEF_RETURN_IF_ERROR(check_ending(options.out_dir, Content::kModel));
   std::string folder = output_folder(options);
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // "file/" does not exist, "file" does
   std::error_code error;
   if (fs::is_directory(folder, error)) return ok_status();
   REEF_REQUIRE(!fs::exists(folder, error), "-o: {} is not a folder; give one", folder);
+  REEF_RETURN_IF_ERROR(check_ending(options.out_dir, Content::kModel));  // a file that would be new
   return invalid_input("-o: the folder {} does not exist; make it first: mkdir -p {}", folder, shell_word(folder));
 }
 
