@@ -154,6 +154,7 @@ class RayScheduler(Scheduler):
         self._address = address
         self._is_own = address is None
         self._connected: "concurrent.futures.Future[tuple[Any, Any, int]]" = concurrent.futures.Future()
+        self._is_closed = threading.Event()
         # A daemon: what listens at the address may be no Ray and never answer, and Ray waits for it.
         threading.Thread(target=self._keep_connection, args=(workers,), daemon=True).start()
 
@@ -162,6 +163,7 @@ class RayScheduler(Scheduler):
             self._connected.set_result(self._connect(self._address, workers))
         except BaseException as error:
             self._connected.set_exception(error)
+        self._is_closed.wait()  # Ray's servers end with the thread that started them
 
     def _connection(self) -> "tuple[Any, Any, int]":
         try:
@@ -235,6 +237,7 @@ class RayScheduler(Scheduler):
             concurrent.futures.wait([self._connected])  # else servers that start now would stay
         if self._connected.done() and self._connected.exception() is None:
             self._ray.shutdown()
+        self._is_closed.set()
 
 
 def _descendants(process: int) -> List[int]:
