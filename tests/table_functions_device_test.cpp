@@ -73,7 +73,8 @@ TEST(TableFunctionsDevice, FunctionsThatCarryTheirValues) {
     attributes.set(ops::kValues, values);
     QuantizedModel model(in);
     const std::int32_t x = model.input(seed < 2 ? ir::Shape({1, 7, 9, 20}) : ir::Shape({1, 13, 24}));
-    const std::int32_t y = model.op(std::string(name_of(Op::ReefFunction)), {x}, {model.computed(model.shape(x), out)}, "", attributes);
+    const std::int32_t y =
+        model.op(std::string(name_of(Op::ReefFunction)), {x}, {model.computed(model.shape(x), out)}, "", attributes);
     model.last_op().builtin_code = ir::kCustomBuiltinCode;
     expect_exact(model.finish({y}), seed, 1);
   }

@@ -33,9 +33,9 @@ namespace reef::compiler {
 
 // What became of generating code for one part.
 struct PartTrial {
-  Status status;                          // kUnsupported: cut it; any other failure ends the search
-  std::vector<lower::RefusedOp> refused;  // operators that there is no code for
-  std::int32_t crowded = -1;              // the operator at which memory is shortest; -1: not known
+  Status status;                                             // kUnsupported: cut it; any other failure ends the search
+  std::vector<lower::RefusedOp> refused;                     // operators that there is no code for
+  std::int32_t crowded = -1;                                 // the operator at which memory is shortest; -1: not known
   std::optional<partition::PartInCode> code = std::nullopt;  // what the code says of its time
 };
 using TryPart = std::function<PartTrial(const ir::Model&, const partition::Part&)>;
@@ -55,9 +55,9 @@ struct PartSearchReport {
 };
 
 // Replaces plan.partition by parts that have code (none, where nothing of the model has), marks in plan.assessment what
-// is left to the CPU for that, and notes what was done. Times are then predicted from the code (plan.costs). Where parts had to be cut and the model was rewritten, they are
-// looked for without rewrites too. Fails with what a trial fails with other than kUnsupported, and with
-// kResourceExhausted where is_late says so between two trials.
+// is left to the CPU for that, and notes what was done. Times are then predicted from the code (plan.costs). Where
+// parts had to be cut and the model was rewritten, they are looked for without rewrites too. Fails with what a trial
+// fails with other than kUnsupported, and with kResourceExhausted where is_late says so between two trials.
 Result<PartSearchReport> find_parts(Plan& plan, const TryPart& try_part, const PartSearchOptions& options);
 
 // The trial of Reef's own generator, with the chip to itself, for whoever wants to know and not to have the code.

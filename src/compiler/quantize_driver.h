@@ -28,8 +28,8 @@ struct QuantizeRequest {
   FrontEndOptions front_end;  // graphs that its log names are written as text beside the output, if any
   data::DatasetOptions data;  // an empty path: no samples
   quantize::QuantizeOptions how;
-  std::vector<std::string> attached = {};     // files that the result carries (attached_files.h)
-  quantize::Calibrator calibrator = {};  // empty: this process calibrates
+  std::vector<std::string> attached = {};  // files that the result carries (attached_files.h)
+  quantize::Calibrator calibrator = {};    // empty: this process calibrates
 };
 
 struct QuantizeOutcome {
