@@ -28,6 +28,38 @@ Status check_size(std::int64_t width, std::int64_t height) {
   return ok_status();
 }
 
+// Whether a Huffman table of a JPEG claims more than 256 codes. stb_image as of 2022, which Debian has, writes past its
+// table then. Where decoders may disagree about what a marker is (behind the start of a scan), each place that could be
+// one is looked at.
+bool has_too_many_codes(std::span<const std::uint8_t> file) {
+  constexpr std::uint8_t kTables = 0xc4, kEnd = 0xd9, kScan = 0xda, kQuantization = 0xdb, kComment = 0xfe;
+  constexpr std::size_t kMostCodes = 256, kTableHead = 17;
+  if (file.size() < 4 || file[0] != 0xff || file[1] != 0xd8) return false;
+  bool in_scans = false;
+  std::size_t covered = 0;  // the end of what segments in scans claim to hold: an end mark in there may be none
+  for (std::size_t i = 2; i + 4 <= file.size();) {
+    const std::uint8_t marker = file[i + 1];
+    const bool stands_alone = marker == 0 || marker == 1 || marker == 0xff || (marker >= 0xd0 && marker <= kEnd);
+    if (file[i] != 0xff || stands_alone) {
+      if (in_scans && file[i] == 0xff && marker == kEnd && i >= covered) return false;
+      ++i;
+      continue;
+    }
+    const std::size_t end = i + 2 + (std::size_t{file[i + 2]} << 8 | file[i + 3]);
+    for (std::size_t at = i + 4; marker == kTables && at < end && at + kTableHead <= file.size();) {
+      std::size_t codes = 0;
+      for (std::size_t k = 1; k < kTableHead; ++k) codes += file[at + k];
+      if (codes > kMostCodes) return true;
+      at += kTableHead + codes;
+    }
+    in_scans = in_scans || marker == kScan;
+    if (in_scans) covered = std::max(covered, end);
+    const bool is_skipped = (marker >= 0xe0 && marker <= 0xef) || marker == kComment || marker == kQuantization;
+    i = is_skipped && !in_scans ? end : i + 2;
+  }
+  return false;
+}
+
 // Says what a file is that stb_image does not know, and what to do about it.
 std::string describe_unknown(const Bytes& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
@@ -116,6 +148,7 @@ Result<Image> decode(const Bytes& file, int channels) {
   REEF_REQUIRE(file.size() <= kMaxFileBytes, "a picture of {} bytes is too large; the most is {}", file.size(),
                kMaxFileBytes);
   if (is_webp(file.span())) return decode_webp(file, channels);
+  REEF_REQUIRE(!has_too_many_codes(file.span()), "the picture is damaged: a Huffman table has more than 256 codes");
   Image image;
   int file_channels = 0;
   const int size = static_cast<int>(file.size());

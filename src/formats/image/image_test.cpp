@@ -138,5 +138,19 @@ TEST(Image, SameSizeIsUntouched) {
   EXPECT_EQ(resize(source, 3, 2).samples, source.samples);
 }
 
+// stb_image as of 2022 writes past a table on such a file.
+TEST(Image, JpegTablesOfTooManyCodesAreRefused) {
+  for (const bool in_scan : {false, true}) {
+    std::vector<std::uint8_t> file = {0xff, 0xd8};
+    if (in_scan) file.insert(file.end(), {0xff, 0xda, 0, 4, 0, 0, 0x12, 0xff, 0, 0x34});
+    file.insert(file.end(), {0xff, 0xc4, 0x0f, 0xff, 0});
+    file.insert(file.end(), 16, 255);
+    file.resize(file.size() + 5000);
+    const auto picture = decode(Bytes(std::move(file)), 3);
+    ASSERT_FALSE(picture.ok());
+    EXPECT_NE(picture.status().message().find("more than 256 codes"), std::string::npos) << picture.status().message();
+  }
+}
+
 }  // namespace
 }  // namespace reef::image
