@@ -188,7 +188,7 @@ def measure(reef, source, calibration, work):
                          if op["on"] != "edgetpu" and op["findings"])
     row["sound"] = subprocess.run([str(reef), "audit", "--strict", made["output"]], capture_output=True).returncode == 0
     for link in LINKS:
-        # What was compiled: the choice of rewrites may depend on the host, which compile was not told.
+        # The compiled file is judged: which rewrites are made may depend on the host, which compile was not told.
         check = json.loads(called(reef, "check", int8, "--link", link, "--all-rewrites", "--json")[1])
         as_google = json.loads(called(reef, "check", int8, "--link", link, "--no-rewrites", "--choose", "first",
                                       "--json")[1])

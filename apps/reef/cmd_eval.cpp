@@ -88,7 +88,7 @@ void print_evaluation(const EvalArguments& arguments, const data::Dataset& datas
   print_json(json);
 }
 
-// What counts classes of whole pictures says nothing of a model that finds things in them.
+// Metrics of classes (top1, top5) say nothing about a detector: it finds several things in one picture.
 Status check_metric(const EvalArguments& arguments, const ir::Model& model) {
   if (!arguments.metric.starts_with("top") || arguments.options.output != 0) return ok_status();
   const evaluate::TaskKind kind = evaluate::task_of(model).kind;

@@ -118,7 +118,7 @@ class CommandLine {
   // `words`: without the program's name.
   ParseOutcome parse(const std::vector<std::string>& words);
 
-  // Of the words that were parsed: files and folders that the command may write, and whether it starts programs.
+  // Files and folders that the parsed command may write, and whether it starts programs.
   std::vector<std::string> outputs() const;
   bool starts_programs() const;
 

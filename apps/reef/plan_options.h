@@ -26,7 +26,7 @@ struct PlanFlags {
 // --no-rewrites and --all-rewrites.
 void add_plan_flags(Command& command, PlanFlags& flags);
 
-// What to say of a name that is no link's: which was meant, and which there are.
+// The error for a name that is no link: the nearest known name, and all known ones.
 std::string unknown_link(const std::string& name);
 // Fails on a link, choice or rewrite that does not exist.
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags);

@@ -129,7 +129,8 @@ constexpr std::uint32_t kRefused[] = {
     SYS_add_key, SYS_request_key, SYS_keyctl, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns,
     SYS_unshare, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon,
     SYS_swapoff, SYS_acct, SYS_settimeofday, SYS_quotactl, SYS_open_by_handle_at, SYS_personality,
-    // By number, the same on all CPUs: headers of older systems lack them. io_uring does other calls' work unseen.
+    // These have the same number on all CPUs but for userfaultfd; headers of older systems lack them. io_uring is
+    // refused because it does the work of other calls where seccomp does not see them.
     425,                                                    // io_uring_setup
     438,                                                    // pidfd_getfd
     323 + (kArchitecture == AUDIT_ARCH_AARCH64 ? -41 : 0),  // userfaultfd: 323, on arm64 282

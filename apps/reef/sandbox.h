@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program gives up before it reads files of strangers.
+// The sandbox: the program gives up rights that a command does not need, before it reads files of strangers.
 //
 // Problem: a reader of foreign bytes may have a fault that a crafted file turns into the attacker's code. That code
 // would have all rights of whoever started the program. Approach: from the moment the command line has been understood,

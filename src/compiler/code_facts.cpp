@@ -24,7 +24,7 @@ double cycles_of(const tiled::RingCopies& step) {
   return cycles;
 }
 
-// Of the tile with most to copy: a step of the tensor unit for each word and part.
+// Cycles of the tile that has most to copy: the tensor unit takes a step for each word and part.
 double cycles_of(const tiled::LocalCopies& step) {
   std::array<double, chip::kTiles> cycles{};
   const auto add = [&](tiled::TileMask tiles, double work) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What generated code says about the time that it takes: for a prediction that rests on the program, not on shapes
-// alone (partition/cost.h).
+// Facts of generated code that determine its time, so that predictions rest on the program and not on shapes alone
+// (partition/cost.h).
 #pragma once
 
 #include <cstdint>

@@ -1,34 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstring>
-#include <random>
+#include <memory>
 
 #include <gtest/gtest.h>
 
 #include "formats/tflite/reader.h"
 #include "quantize/session.h"
+#include "random_samples.h"
 
 namespace reef::quantize {
 namespace {
 
-// Of float inputs: the quantized model keeps them (float_io).
-class Noise : public data::SampleSource {
- public:
-  explicit Noise(std::int64_t size) : size_(size) {}
-  std::int64_t size() const override { return size_; }
-  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
-    std::mt19937 random(static_cast<unsigned>(sample));
-    for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
-      const float v = static_cast<float>(random() % 1000) / 1000;
-      std::memcpy(target.data() + i * 4, &v, 4);
-    }
-    return ok_status();
-  }
-
- private:
-  std::int64_t size_;
-};
-
+// The quantized model keeps float inputs.
 QuantizeOptions float_io() {
   QuantizeOptions options;
   options.input_type = options.output_type = IoType::kFloat32;
@@ -43,7 +25,7 @@ State with_ranges(State state, RangeMethod method, double percentile, const Quan
 
 // A session on the shipped network whose start has the ranges of `start`, and which then took those of `taken`.
 struct Trial {
-  Trial(std::int64_t samples, RangeMethod start, RangeMethod taken) : source(samples), session(source, options) {
+  Trial(std::int64_t samples, RangeMethod start, RangeMethod taken) : source(samples, 0, 1), session(source, options) {
     auto model = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
     EXPECT_TRUE(model.ok());
     EXPECT_TRUE(session.split_samples().ok());
@@ -64,7 +46,7 @@ struct Trial {
   RangeMethod method() const { return session.best().requests[0].method; }
 
   QuantizeOptions options = float_io();
-  Noise source;
+  testing::RandomSamples source;
   Session session;
 };
 

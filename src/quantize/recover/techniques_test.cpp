@@ -9,23 +9,12 @@
 
 #include "formats/tflite/reader.h"
 #include "quantize/measure.h"
+#include "random_samples.h"
 
 namespace reef::quantize {
 namespace {
 
-class Noise : public data::SampleSource {
- public:
-  std::int64_t size() const override { return 6; }
-  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
-    std::mt19937 random(static_cast<unsigned>(sample));
-    for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
-      const float v = static_cast<float>(random() % 1000) / 1000;
-      std::memcpy(target.data() + i * 4, &v, 4);
-    }
-    return ok_status();
-  }
-};
-
+const testing::RandomSamples kNoise(6, 0, 1);
 const std::vector<std::int64_t> kSamples = {0, 1, 2, 3, 4, 5};
 
 // The shipped network, what was seen of it, and a copy to change.
@@ -34,13 +23,13 @@ struct Creatures {
     auto loaded = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
     EXPECT_TRUE(loaded.ok()) << loaded.status().message();
     model = std::make_shared<const ir::Model>(std::move(loaded).value());
-    auto seen = calibrate(model, Noise(), kSamples, {});
+    auto seen = calibrate(model, kNoise, kSamples, {});
     EXPECT_TRUE(seen.ok()) << seen.status().message();
     calibration = std::move(seen).value();
     changed = std::make_shared<ir::Model>(*model);
   }
   void expect_same_outputs() const {
-    const auto before = run_outputs(model, Noise(), kSamples, {}), after = run_outputs(changed, Noise(), kSamples, {});
+    const auto before = run_outputs(model, kNoise, kSamples, {}), after = run_outputs(changed, kNoise, kSamples, {});
     ASSERT_TRUE(before.ok() && after.ok());
     for (std::size_t s = 0; s < kSamples.size(); ++s) {
       for (std::size_t i = 0; i < (*before)[s][0].size(); ++i) {
@@ -60,7 +49,7 @@ TEST(QuantizeTechniques, EqualizationDoesNotChangeWhatIsComputed) {
   EXPECT_GT(equalize_layers(*at.changed, at.calibration, at.factors), 3);
   at.expect_same_outputs();
   // And the channels between two layers are nearer to each other: compare the spread of their ranges.
-  const auto again = calibrate(at.changed, Noise(), kSamples, {});
+  const auto again = calibrate(at.changed, kNoise, kSamples, {});
   ASSERT_TRUE(again.ok());
   const auto spread = [](const Calibration& c) {
     double sum = 0;

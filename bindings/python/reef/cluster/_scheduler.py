@@ -185,7 +185,7 @@ class RayScheduler(Scheduler):
                      configure_logging=False, ignore_reinit_error=True)
         except Exception as error:  # Ray raises Exception itself where a node does not start
             raise ClusterError(_no_cluster(address, str(error).splitlines()[0] if str(error) else type(error).__name__)) from error
-        # What workers run is sent along, so that they need not have this package; an installed one is not looked at.
+        # The code that workers run travels with the jobs, so that they need not have this package; an installed one is not used.
         ray.cloudpickle.register_pickle_by_value(_work)
         # Ray starts a worker that died again by itself; what ends too often is told.
         task = ray.remote(num_cpus=1, max_retries=TRIES)(_do_with_blobs)
