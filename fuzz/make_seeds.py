@@ -79,6 +79,12 @@ def pictures():
             "alpha.png": png(2, 2, 6, bytes(range(16))), "small.bmp": bmp(4, 3), **models("images/crab_1.jpg")}
 
 
+def networks(header):
+    """Generated networks (tests/network_trial.cpp): `header` bytes, the input's five numbers, layers of eight bytes."""
+    numbers = bytes((37 * i + 11) % 256 for i in range(64))
+    return {str(layers): bytes(header) + bytes([0, 8, 8, 7, 3]) + numbers[:8 * layers] for layers in (1, 2, 4, 8)}
+
+
 # One line each of what the fuzzer's bytes are.
 SEEDS = {
     "tflite_reader": lambda: models("reef_creatures_int8.tflite"),
@@ -91,6 +97,8 @@ SEEDS = {
     "tar_tar": lambda: {"a.tar": tar({"0.txt": b"1", "0.png": b"2", "1.txt": b"3"})},
     "data_model_card": lambda: {"names": b"{0: 'person', 1: \"bicycle\"}", "list": b"['a', 'b']", "pose": b"[17, 3]",
                                 **archives()},
+    "network_cpu": lambda: networks(0),
+    "network_code": lambda: networks(1),
     "flexbuffer_flex_view": lambda: {"map": bytes.fromhex("61000161010101012401020101")},
     "driver_usb_session": lambda: {"quiet": bytes(2000), "counting": bytes(range(200)) * 10},
     "isa_assembler": lambda: {"end": b"tile_fence tiles=all drain=all\nhalt code=16\nend\n",

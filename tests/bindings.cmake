@@ -15,6 +15,19 @@ if(NOT REEF_SANITIZE)
   gtest_discover_tests(allocation_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
 endif()
 
+# Memory, descriptors and time over many inferences. The tests are short; docs/trust.md has long runs.
+add_executable(endurance ${CMAKE_CURRENT_SOURCE_DIR}/endurance.cpp)
+target_link_libraries(endurance PRIVATE libreef)
+if(NOT REEF_SANITIZE)  # a sanitizer's allocator keeps what is freed
+  set(creatures ${CMAKE_SOURCE_DIR}/models/reef_creatures_int8.tflite)
+  add_test(NAME endurance_compile COMMAND reef compile ${creatures} -o ${CMAKE_CURRENT_BINARY_DIR})
+  add_test(NAME endurance_cpu COMMAND endurance ${creatures} --runs 3000 --opens 300 --device cpu)
+  add_test(NAME endurance_device COMMAND endurance ${CMAKE_CURRENT_BINARY_DIR}/reef_creatures_int8_edgetpu.tflite
+           --runs 200 --opens 100 --device virtual)
+  set_tests_properties(endurance_compile PROPERTIES FIXTURES_SETUP endurance_model)
+  set_tests_properties(endurance_device PROPERTIES FIXTURES_REQUIRED endurance_model TIMEOUT 600)
+endif()
+
 add_executable(delegate_tests ${REEF_BINDINGS}/tflite/delegate_test.cpp)
 target_compile_definitions(delegate_tests PRIVATE REEF_DELEGATE="$<TARGET_FILE:reef_delegate>")
 target_include_directories(delegate_tests PRIVATE ${REEF_BINDINGS}/tflite)

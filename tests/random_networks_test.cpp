@@ -13,9 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "audit/audit.h"
-#include "generated_code.h"
-#include "lower/builder.h"
+#include "network_trial.h"
 #include "random_network.h"
 #include "trials.h"
 
@@ -29,54 +27,11 @@ constexpr const char* kOnceFailed[] = {
     "int8 1x1x1 zero 0; PAD 0 0 0 0 49 0 0",
 };
 
-bool has_code(std::string_view op) {
-  return op == kAttentionBlock || op == kNormBlock || lower::find_lowering(std::string(op)) != nullptr;
-}
-
-struct Trial {
-  bool failed = false;
-  bool ran = false;
-  std::string message;  // why it failed, or did not run
-};
-
-bool rests_on_timing(const darwinn::Package& package) {
-  const auto report = audit::audit(package);
-  return report.ok() && !report->is_sound() && report->is_sound_as_googles();
-}
-
-// Compiles at one level and runs in one order; `seed` decides which.
-Trial attempt_one(const RandomNetwork& network, unsigned seed) {
-  const auto model = network.build();
-  if (!model) return {false, false, "no operator of it makes sense"};
-  const auto level = static_cast<tiled::Level>(seed % 3);
-  const auto package = compiler::generate_code_with(WholeModel(*model).part(1 + seed), {.level = level});
-  if (!package.ok()) {
-    const bool refused = package.status().code() == StatusCode::kUnsupported;
-    return {!refused, false, package.status().message()};
-  }
-  // Where Google leaves an order to the speed of units, so do we at its level: any other order than that of these
-  // speeds may change results, so only that one is tried.
-  const device::Schedule schedule = schedule_of(seed);
-  const bool by_timing = level == tiled::Level::kAsGoogle && rests_on_timing(*package);
-  const Status runs = runs_as_chip_reference(*model, *package, seed, by_timing ? nullptr : &schedule);
-  if (runs.code() == StatusCode::kUnsupported) return {false, false, "no reference: " + runs.message()};
-  if (!runs.ok()) return {true, true, runs.message()};
-  if (level != tiled::Level::kAsGoogle) {
-    const Status sound = passes_audit(*package);
-    if (!sound.ok()) return {true, true, sound.message()};
-  }
-  if (seed % 4 == 1 && level != tiled::Level::kAsGoogle) {
-    const Status races = has_no_races(*package);
-    if (!races.ok()) return {true, true, races.message()};
-  }
-  return {false, true, ""};
-}
-
 Trial attempt(const RandomNetwork& network, unsigned seed) {
   static const auto orders = static_cast<unsigned>(number_from_environment("REEF_NETWORKS_ORDERS", 1));
   Trial result;
   for (unsigned order = 0; order < orders; ++order) {
-    Trial one = attempt_one(network, seed + order);
+    Trial one = compile_and_run(network, seed + order);
     if (one.failed || order == 0) result = std::move(one);
     if (result.failed || !result.ran) break;
   }
@@ -123,6 +78,29 @@ TEST(RandomNetworks, CompileAndRunBitExact) {
 
 TEST(RandomNetworks, OfTransformersCompileAndRunBitExact) {
   expect_bit_exact(static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kTransformers)), is_of_transformers);
+}
+
+// Every operator of networks, also those that there is no code for.
+TEST(RandomNetworks, ComputeAlikeOnEveryTargetOfTheCpu) {
+  constexpr int kSeeds = 150;
+  const auto first = static_cast<unsigned>(number_from_environment("REEF_NETWORKS_FIRST", 0));
+  const auto count = static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kSeeds));
+  unsigned ran = 0;
+  for (unsigned seed = first; seed < first + count; ++seed) {
+    const RandomNetwork network = RandomNetwork::generate(seed, [](std::string_view) { return true; });
+    const Trial trial = compute_on_cpu(network, seed);
+    ran += trial.ran;
+    EXPECT_FALSE(trial.failed) << "seed " << seed << ", \"" << network.to_string() << "\": " << trial.message;
+  }
+  EXPECT_GT(ran, count * 9 / 10) << "networks that plain loops compute";
+}
+
+TEST(RandomNetworks, AnyBytesAreANetwork) {
+  std::vector<std::uint8_t> bytes;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(network_from_bytes(bytes).layers.size(), std::size_t{kMostFuzzedLayers});
+    bytes.push_back(static_cast<std::uint8_t>(37 * i + 11));
+  }
 }
 
 TEST(RandomNetworks, OnceFailed) {

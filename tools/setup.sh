@@ -18,7 +18,7 @@ build=(g++ cmake ninja-build flatbuffers-compiler libflatbuffers-dev libfmt-dev 
        zlib1g-dev)
 test=(libgtest-dev libonnx-testdata python3 python3-numpy python3-venv pkg-config libusb-1.0-0-dev libwebp7)
 format=(clang-format)
-fuzz=(clang libclang-rt-dev)
+fuzz=(clang libclang-rt-dev libgtest-dev)
 clang=(clang)
 arm64=(g++-aarch64-linux-gnu qemu-user googletest)
 packages=(python3-venv debhelper dh-python lintian dpkg-dev xz-utils binutils)
