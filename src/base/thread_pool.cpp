@@ -116,9 +116,10 @@ struct ThreadPool::Impl {
       // Loops come in quick succession while a model runs: looking out for the next is faster than being woken for it.
       look_out_for([&] { return generation.load(std::memory_order_relaxed) != seen; });
       generation.wait(seen);
+      // The count is read first: whoever sees the destructor's sees `stopping`, too, and does not wait for another.
+      seen = generation;
       if (stopping) return;
       ++busy;
-      seen = generation;
       if (is_open) take_chunks(thread);
       if (--busy == 0) busy.notify_one();
     }

@@ -36,6 +36,18 @@ TEST(ThreadPool, ManySmallLoopsInARow) {
 }
 
 // The first chunk lasts until all others are done, so others must do those that its thread would have come to.
+// A worker that was woken for the last loop, and came too late for it, once missed that the pool ended: the destructor
+// then waited for ever.
+TEST(ThreadPool, EndsRightBehindALoop) {
+  constexpr int kPools = 10000;
+  std::atomic<int> visits{0};
+  for (int i = 0; i < kPools; ++i) {
+    ThreadPool pool(2 + i % 4);
+    pool.parallel_for(4, 1, [&](std::int64_t, std::int64_t) { ++visits; });
+  }
+  EXPECT_EQ(visits.load(), 4 * kPools);
+}
+
 TEST(ThreadPool, ChunksOfABusyThreadAreTakenByOthers) {
   for (const int threads : {2, 3}) {
     ThreadPool pool(threads);
