@@ -25,6 +25,10 @@ constexpr int kNetworks = 120, kTransformers = 40;
 // Networks that were compiled wrongly once.
 constexpr const char* kOnceFailed[] = {
     "int8 1x1x1 zero 0; PAD 0 0 0 0 49 0 0",
+    // A sum of something computed in patches of pixels, which reach beyond a tile's own, and something that is not.
+    "int8 5x33x1 zero 0; CONV_2D 0 0 21 0 0 0 0; ADD 1 0 0 0 0 0 0",
+    "int8 17x29x2 zero 0; DEPTHWISE_CONV_2D 0 0 169 0 0 0 0; MAXIMUM 1 1 0 0 0 0 0",
+    "uint8 1x2x1 zero 0; CONV_2D 0 0 0 0 1 0 0; REDUCE_MAX 1 1 0 0 0 0 0; SUM 2 0 0 0 0 1 0",
 };
 
 Trial attempt(const RandomNetwork& network, unsigned seed) {

@@ -139,6 +139,7 @@ Status lower_reduced_extreme(Builder& builder, std::int32_t op) {
   if (is_minimum) {
     REEF_ASSIGN_OR_RETURN(image, add_complement(builder, op, to, image));
   }
+  builder.program().tensor(image).source = to;  // its stages are made for the operand, whose quantization is the same
   builder.set_value(to, {image, {}});
   return ok_status();
 }

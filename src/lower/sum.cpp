@@ -32,6 +32,19 @@ bool can_be_walked_together(tiled::Level level, const TiledTensor& a, const Tile
   return !a.has_halo() && a.pitch == a.pixel_words() * chip::kNarrowWordBytes;
 }
 
+// Whether a tile's buffer holds the pixels that it owns and nothing else, as a copy does: no halo, no channels of
+// others in between, no room for what patches of pixels compute beyond a tile (pixel_patches.h).
+bool is_packed(const TiledTensor& tensor) {
+  const auto holds_its_own = [](const tiled::AxisPartition& axis) {
+    for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
+      if (axis.tile(t).own() > 0 && axis.length(t) != axis.tile(t).own()) return false;
+    }
+    return true;
+  };
+  return tensor.pitch == tensor.pixel_words() * chip::kNarrowWordBytes && holds_its_own(tensor.rows) &&
+         holds_its_own(tensor.columns);
+}
+
 Status finish_sum(Builder& builder, tiled::Step& step) {
   Sum sum = std::get<Sum>(step.work);
   if (!can_be_walked_together(builder.level(), builder.tensor(sum.a), builder.tensor(sum.b))) {
@@ -41,9 +54,9 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
         sum.b = sum.a;
         break;
       }
-      const TiledTensor& tensor = builder.tensor(*operand);
-      const bool is_plain = !tensor.has_halo() && tensor.pitch == tensor.pixel_words() * chip::kNarrowWordBytes;
-      if (!is_plain) *operand = insert_copy_without_halo(builder, step.op, *operand, sum.output);
+      if (!is_packed(builder.tensor(*operand))) {
+        *operand = insert_copy_without_halo(builder, step.op, *operand, sum.output);
+      }
     }
     step.reads = {sum.a, sum.b};
   }
