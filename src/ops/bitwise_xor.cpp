@@ -7,10 +7,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   return for_element_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
@@ -23,11 +19,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef bitwise_xor_op =
     define({.name = name_of(Op::BITWISE_XOR),
             .summary = "Exclusive or of the bits of two elements, with broadcasting.",
-            .inputs = {2, 2},
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
+            .types = "int8; uint8; int16; uint16; int32; uint32",
             .form = Form::kBinary,
-            .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Keep integer logic out of the network."}});
 

@@ -37,9 +37,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
-constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
-                                       "int16 (weights int8 or int4, bias int32 or int64)",
-                                       "hybrid: float32 with int8, uint8 or int4 weights"};
 
 Result<ConvShape> shape_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
@@ -59,9 +56,8 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
 
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
-  ctx.set_output_shape(0, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
-                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
-  return ok_status();
+  return give_shape(ctx, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
+                          static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
 }
 
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
@@ -160,7 +156,8 @@ constinit const OpDef conv_2d_op = define(
      .summary = "2-D convolution, dense or in groups.",
      .inputs = {2, 3},
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "float32; uint8; int8 (weights int8 or int4, per tensor or per channel); int16 (weights int8 or int4, "
+              "bias int32 or int64); hybrid: float32 with int8, uint8 or int4 weights",
      .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,

@@ -31,9 +31,6 @@ inline constexpr std::int64_t kElementwiseGrain = 1 << 15;
 // Refuses an op whose first `count` inputs are not all there.
 Status require_inputs(const OpContext& ctx, int count);
 
-// Output shape of a binary op: the broadcast of both inputs' shapes.
-Status infer_broadcast(InferContext& ctx);
-
 // Both inputs and the output have one type.
 Status require_uniform_types(const OpContext& ctx);
 

@@ -34,13 +34,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"asymmetric_quantize_inputs", "float input, integer weights: quantize the input asymmetrically"},
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
-constexpr std::string_view kTypes[] = {
-    "float32",
-    "uint8 (output uint8 or int16)",
-    "int8 (weights int8, int4 or int2, per tensor or per channel)",
-    "int16 (weights int8, int4, int2 or int16; bias int32 or int64)",
-    "hybrid: float32 with int8, uint8, int4 or int2 weights",
-};
 
 // Rows times units, as a 1x1 convolution of `rows` images of one pixel.
 Result<ConvShape> shape_of(const OpContext& ctx) {
@@ -267,7 +260,9 @@ constinit const OpDef fully_connected_op = define(
      .inputs = {2, 3},
      .outputs = {1, 2},
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "float32; uint8 (output uint8 or int16); int8 (weights int8, int4 or int2, per tensor or per channel); "
+              "int16 (weights int8, int4, int2 or int16; bias int32 or int64); hybrid: float32 with int8, uint8, int4 "
+              "or int2 weights",
      .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,

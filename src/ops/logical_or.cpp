@@ -7,10 +7,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"bool"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input 0", {DataType::kBool}));
@@ -22,11 +18,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef logical_or_op = define({.name = name_of(Op::LOGICAL_OR),
                                               .summary = "Logical disjunction, with broadcasting.",
-                                              .inputs = {2, 2},
-                                              .types = kTypes,
-                                              .elementwise = input_set({0, 1}),
+                                              .types = "bool",
                                               .form = Form::kBinary,
-                                              .infer = infer,
                                               .prepare = prepare,
                                               .chip = {.instead = "Keep logic out of the network."}});
 

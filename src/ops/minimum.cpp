@@ -10,10 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
@@ -26,12 +22,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef minimum_op =
     define({.name = name_of(Op::MINIMUM),
             .summary = "The smaller of two elements, with broadcasting.",
-            .inputs = {2, 2},
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
+            .types = "float32; int8; uint8; int16; int32; int64",
             .form = Form::kBinary,
             .traits = trait_set({Trait::kBroadcasts, Trait::kCopiesOperands, Trait::kKeepsNonNegative}),
-            .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10}});
 

@@ -11,10 +11,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 template <typename T>
 T shift_right(T x, T count) {
   constexpr std::int64_t kMaxCount = 8 * sizeof(T) - 1;
@@ -32,11 +28,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef right_shift_op = define({.name = name_of(Op::RIGHT_SHIFT),
                                                .summary = "Shifts elements right, with broadcasting.",
-                                               .inputs = {2, 2},
-                                               .types = kTypes,
-                                               .elementwise = input_set({0, 1}),
+                                               .types = "int8; uint8; int16; uint16; int32; uint32",
                                                .form = Form::kBinary,
-                                               .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep integer logic out of the network."}});
 
