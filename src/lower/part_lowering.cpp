@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "lower/attention.h"
 #include "lower/elementwise.h"
+#include "lower/shared_steps.h"
 #include "lower/transfers.h"
 #include "ops/inferred_shapes.h"
 

@@ -8,7 +8,7 @@
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/sum.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 
