@@ -22,7 +22,6 @@ constinit const Pass elu_chip_pass = {
     .name = "elu",
     .summary = "ELU becomes a sum of ramps: 1x1 DEPTHWISE_CONV_2D that saturate at both ends, and ADD.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

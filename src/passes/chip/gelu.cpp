@@ -23,7 +23,6 @@ constinit const Pass gelu_chip_pass = {
     .name = "gelu",
     .summary = "GELU becomes x * LOGISTIC(1.702 x) or a sum of ramps (see elu), whichever is within a step.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -23,7 +23,6 @@ constinit const Pass hard_swish_chip_pass = {
     .name = "hard-swish",
     .summary = "HARD_SWISH becomes a 1x1 DEPTHWISE_CONV_2D that saturates at 0 and 1, and a MUL.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -62,7 +62,6 @@ constinit const Pass leaky_relu_chip_pass = {
     .name = "leaky-relu",
     .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes
