@@ -4,7 +4,7 @@
 //
 //   one pixel for all, one channel for all   the tiles repeat it by themselves
 //   dimensions of one element otherwise      elements are moved to all places that want them (rearrange.h)
-//   constants                                are made on the chip first (constant_tensor.h)
+//   constants                                are made on the chip first (constant_tensor.cpp)
 //
 // How it is known: our own; how Google's compiler repeats elements is not known.
 #include "base/divide_up.h"

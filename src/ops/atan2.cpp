@@ -17,10 +17,7 @@ Status infer(InferContext& ctx) {
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  return for_element_type<float, double>(ctx, ctx.input(0).type, [&]<typename T>() {
-    return binary_kernel<T>(ctx, [](T y, T x) { return std::atan2(y, x); });
-  });
+  return prepare_uniform<float, double>(ctx, []<typename T>(T y, T x) { return std::atan2(y, x); });
 }
 
 }  // namespace

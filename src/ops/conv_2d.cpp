@@ -60,19 +60,6 @@ Status infer(InferContext& ctx) {
                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
 }
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<FloatConvWeights> packed(
-      ctx.input(1), [s](const Tensor& weights) { return pack_float_weights(weights.values<float>().data(), s); });
-  return Kernel([=](RunContext& run_ctx) {
-    run_float_convolution(run_ctx, s, run_ctx.input(0).values<float>().data(), *packed.get(run_ctx.input(1)),
-                          float_output(run_ctx, kOperands.bias, range),
-                          run_ctx.output(0).mutable_values<float>().data());
-    return ok_status();
-  });
-}
-
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
   REEF_ASSIGN_OR_RETURN(HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels,
@@ -107,7 +94,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+      return ctx.input(1).type == DataType::kFloat32 ? float_panels_kernel(ctx, s, kOperands) : prepare_hybrid(ctx, s);
     case DataType::kUInt8: {
       REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
       return dense_kernel<std::uint8_t, std::uint8_t>(ctx, s, kOperands, scaling);

@@ -164,19 +164,6 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);
 }
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<FloatConvWeights> packed(
-      ctx.input(1), [s](const Tensor& weights) { return pack_float_weights(weights.values<float>().data(), s); });
-  return Kernel([=](RunContext& run_ctx) {
-    run_float_convolution(run_ctx, s, run_ctx.input(0).values<float>().data(), *packed.get(run_ctx.input(1)),
-                          float_output(run_ctx, kOperands.bias, range),
-                          run_ctx.output(0).mutable_values<float>().data());
-    return ok_status();
-  });
-}
-
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid,
@@ -209,7 +196,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     case DataType::kFloat32:
       if (ctx.input(1).type != DataType::kFloat32) return prepare_hybrid(ctx, s);
       REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
-      return prepare_float(ctx, s);
+      return float_panels_kernel(ctx, s, kOperands);
     case DataType::kUInt8:
       return prepare_uint8(ctx, s);
     case DataType::kInt8:

@@ -18,10 +18,8 @@ T shift_right(T x, T count) {
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  return for_element_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
-      ctx, ctx.input(0).type,
-      [&]<typename T>() { return binary_kernel<T>(ctx, [](T x, T count) { return shift_right(x, count); }); });
+  return prepare_uniform<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
+      ctx, []<typename T>(T x, T count) { return shift_right(x, count); });
 }
 
 }  // namespace
