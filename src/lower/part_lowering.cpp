@@ -2,7 +2,6 @@
 #include "lower/part_lowering.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
