@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the source tree promises about itself.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -7,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -201,6 +203,67 @@ TEST(Structure, OpsAreComparedByTheEnum) {
       EXPECT_TRUE(is_activation || !known.contains((*at)[2])) << path << ": " << at->str();
     }
   }
+}
+
+// Forms give operands, shape inference and places (ops/op_def.h); a definition that says them again may say them
+// wrongly.
+TEST(Structure, OpsDoNotRepeatWhatTheirFormSays) {
+  const std::regex unary("\\.elementwise = input_set\\(\\{0\\}\\)|\\.infer = infer_same_shape");
+  const std::regex pair("\\.inputs = \\{2, 2\\}|\\.elementwise = input_set|\\.infer = infer_(broadcast|reduce)");
+  int found = 0;
+  for (const auto& [path, text] : product_sources()) {
+    if (!path.starts_with("src/ops/") || !path.ends_with(".cpp") || text.find("define(") == std::string::npos) continue;
+    const bool is_unary = text.find("Form::kUnary") != std::string::npos;
+    const bool is_pair =
+        text.find("Form::kBinary") != std::string::npos || text.find("Form::kReduction") != std::string::npos;
+    found += is_unary || is_pair ? 1 : 0;
+    EXPECT_FALSE(is_unary && std::regex_search(text, unary)) << path;
+    EXPECT_FALSE(is_pair && std::regex_search(text, pair)) << path;
+  }
+  EXPECT_GT(found, 50);
+}
+
+// Lines of a source that can stand twice for a reason of their own are left out: comments, includes, names of
+// namespaces, lines of punctuation and rows of tables.
+std::vector<std::string> telling_lines(const std::string& text) {
+  const std::regex thin(
+      "(#include|#pragma|namespace|using |[^A-Za-z]*$|(public|private|protected|default):$|break;$).*");
+  std::vector<std::string> lines;
+  std::stringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    line.erase(std::min(line.find("//"), line.size()));
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos) continue;
+    line = line.substr(begin, line.find_last_not_of(' ') + 1 - begin);
+    if (line.starts_with('.') || line.starts_with('{') || std::regex_match(line, thin)) continue;
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// What is written a second time is mended in one place and forgotten in the other. kMostRuns states how many runs of
+// six lines stand in several places today; it is to become smaller, never larger.
+TEST(Structure, FewLinesStandTwice) {
+  constexpr std::size_t kRun = 6;
+  constexpr std::size_t kMostRuns = 35;
+  std::map<std::string, std::set<std::string>> places;
+  for (const auto& [path, text] : product_sources()) {
+    if (path.find("/test_") != std::string::npos || path.find("/sample_") != std::string::npos) continue;
+    const std::vector<std::string> lines = telling_lines(text);
+    for (std::size_t i = 0; i + kRun <= lines.size(); ++i) {
+      std::string run;
+      for (std::size_t k = i; k < i + kRun; ++k) run += lines[k] + "\n";
+      places[run].insert(path + ":" + std::to_string(i));
+    }
+  }
+  std::size_t runs = 0;
+  std::string examples;
+  for (const auto& [run, where] : places) {
+    if (where.size() < 2) continue;
+    ++runs;
+    examples += *where.begin() + " and " + *where.rbegin() + "\n";
+  }
+  EXPECT_LE(runs, kMostRuns) << "telling lines of these places (path:number) are the same:\n" << examples;
 }
 
 // The line in ops.def, the name in the definition and the name of its file belong together.

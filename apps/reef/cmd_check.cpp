@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef check: what of a model runs on the Edge TPU, and for the rest why not and what to do.
-#include <cstdio>
 #include <memory>
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 // reef compare: which layers a quantized model loses its accuracy in, and what to do about it.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <thread>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef convert: a model of another framework as a .tflite file.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef eval: how good a model is on data, as one figure with its standard error.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "base/shell_word.h"
 #include "cluster_start.h"
 #include "commands.h"
+#include "compiler/float_subject.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
 #include "console.h"
@@ -149,14 +149,6 @@ void print_eval_summary(const EvalArguments& arguments, const data::Dataset& dat
     summary.add("next", fmt::format("reef compile {}", model));
   }
   print_exact("{}", report::closing_lines(summary, has_colour()));
-}
-
-bool computes_integers(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return !op.outputs.empty() && op.outputs[0] >= 0 &&
-           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
-  });
 }
 
 // Labels of 1000 classes and a model of 1001 are the classic way to measure 0 %.
@@ -378,7 +370,7 @@ Status eval(EvalArguments arguments) {
     }
     for (const std::string& note : result->run.devices.notes) print_error("reef: note: {}\n", note);
     warn_about_offset(arguments, *result);
-    const bool is_float = data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !computes_integers(*model);
+    const bool is_float = data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !compiler::computes_in_bytes(*model);
     print_eval_summary(arguments, *dataset, *result, run.place, is_compiled(*model), is_float);
   }
   return ok_status();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef inspect: what is in a model file.
-#include <cstdio>
 #include <map>
 #include <memory>
 
@@ -17,9 +16,7 @@
 #include "formats/tflite/file_check.h"
 #include "formats/tflite/reader.h"
 #include "front_end_flags.h"
-#include "inspect_onnx.h"
-#include "inspect_package.h"
-#include "inspect_unknown.h"
+#include "inspect.h"
 #include "ir/describe.h"
 #include "ir/text.h"
 #include "ir/verify.h"

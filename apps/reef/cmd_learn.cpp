@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef learn: new classes from a handful of pictures (imprint, softmax); models taken apart and put together (split,
 // join).
-#include <cstdio>
 #include <memory>
 #include <thread>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef retarget: a model's weights and quantization in a package compiled for another model of that architecture.
-#include <cstdio>
 #include <memory>
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 // reef run: inputs in, one inference (or a benchmark of many), outputs out.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <optional>

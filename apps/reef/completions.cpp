@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scripts with which bash, zsh and fish complete commands, options and the words that an option takes. Everything else
 // is completed as a file.
-#include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

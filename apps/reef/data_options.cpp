@@ -4,7 +4,6 @@
 #include "usage.h"
 
 #include <charconv>
-#include <cstdio>
 
 #include <fmt/format.h>
 

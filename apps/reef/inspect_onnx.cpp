@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "inspect_onnx.h"
+#include "inspect.h"
 
 #include <map>
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The package is read once into PackageView, which both forms of output walk.
-#include "inspect_package.h"
+#include "inspect.h"
 
 #include <bit>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result_files.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"

@@ -2,7 +2,6 @@
 #include "time_report.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/ranges.h>
 

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef.h: compiling and checking.
-#include <algorithm>
 
 #include <nlohmann/json.hpp>
 

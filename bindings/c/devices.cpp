@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef.h: Edge TPUs.
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <set>
 
@@ -55,8 +54,7 @@ size_t reef_device_count(void) {
 }
 
 reef_status reef_device_get(size_t i, reef_device* device) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(device, "device"));
+  return guarded({{device, "device"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::devices());
     if (i >= devices.size()) {
       return make_error(StatusCode::kNotFound, "there is no device {}; there are {}", i, devices.size());
@@ -67,8 +65,7 @@ reef_status reef_device_get(size_t i, reef_device* device) {
 }
 
 reef_status reef_device_find(const char* selector, size_t* i) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(i, "i"));
+  return guarded({{i, "i"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::devices());
     REEF_ASSIGN_OR_RETURN(const auto device, runtime::find_device(devices, selector != nullptr ? selector : ""));
     *i = static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) - devices.begin());
@@ -77,8 +74,5 @@ reef_status reef_device_find(const char* selector, size_t* i) {
 }
 
 reef_status reef_devices_set(const char* kinds) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(kinds, "kinds"));
-    return runtime::set_devices(kinds);
-  });
+  return guarded({{kinds, "kinds"}}, [&]() -> Status { return runtime::set_devices(kinds); });
 }

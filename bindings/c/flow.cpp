@@ -195,9 +195,7 @@ Status create(const char* recipe, const Caller& caller, reef_flow& result) {
 }  // namespace
 
 reef_status reef_flow_create(const char* recipe, reef_flow_call call, void* user, reef_flow** flow) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(recipe, "recipe"));
-    REEF_RETURN_IF_ERROR(require(flow, "flow"));
+  return guarded({{recipe, "recipe"}, {flow, "flow"}}, [&]() -> Status {
     auto made = std::make_unique<reef_flow>();
     try {
       REEF_RETURN_IF_ERROR(create(recipe, {call, user}, *made));
@@ -214,9 +212,7 @@ void reef_flow_free(reef_flow* flow) { delete flow; }
 int64_t reef_flow_size(const reef_flow* flow) { return flow == nullptr ? 0 : flow->flow->size(); }
 
 reef_status reef_flow_order(const reef_flow* flow, int64_t epoch, int64_t* numbers) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(flow, "flow"));
-    REEF_RETURN_IF_ERROR(require(numbers, "numbers"));
+  return guarded({{flow, "flow"}, {numbers, "numbers"}}, [&]() -> Status {
     const std::vector<std::int64_t> order = flow->flow->order(epoch);
     std::copy(order.begin(), order.end(), numbers);
     return ok_status();
@@ -224,9 +220,7 @@ reef_status reef_flow_order(const reef_flow* flow, int64_t epoch, int64_t* numbe
 }
 
 reef_status reef_flow_describe(const reef_flow* flow, char** json) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(flow, "flow"));
-    REEF_RETURN_IF_ERROR(require(json, "json"));
+  return guarded({{flow, "flow"}, {json, "json"}}, [&]() -> Status {
     Json names = Json::object();
     for (const auto& [number, name] : flow->flow->store().class_names()) names[std::to_string(number)] = name;
     const Json all = {{"description", flow->flow->store().describe()}, {"class_names", std::move(names)}};
@@ -236,9 +230,7 @@ reef_status reef_flow_describe(const reef_flow* flow, char** json) {
 }
 
 reef_status reef_flow_name(const reef_flow* flow, int64_t number, char** name) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(flow, "flow"));
-    REEF_RETURN_IF_ERROR(require(name, "name"));
+  return guarded({{flow, "flow"}, {name, "name"}}, [&]() -> Status {
     const data::SampleStore& store = flow->flow->store();
     REEF_REQUIRE(number >= 0 && number < store.size(), "there is no sample {} among {}", number, store.size());
     *name = give_away(store.name_of(number));
@@ -247,9 +239,7 @@ reef_status reef_flow_name(const reef_flow* flow, int64_t number, char** name) {
 }
 
 reef_status reef_flow_start(const reef_flow* flow, int64_t epoch, reef_flow_run** run) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(flow, "flow"));
-    REEF_RETURN_IF_ERROR(require(run, "run"));
+  return guarded({{flow, "flow"}, {run, "run"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(auto started, flow->flow->start(epoch));
     *run = new reef_flow_run{std::move(started)};
     return ok_status();
@@ -259,9 +249,7 @@ reef_status reef_flow_start(const reef_flow* flow, int64_t epoch, reef_flow_run*
 void reef_flow_run_free(reef_flow_run* run) { delete run; }
 
 reef_status reef_flow_run_next(reef_flow_run* run, reef_batch** batch) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(run, "run"));
-    REEF_RETURN_IF_ERROR(require(batch, "batch"));
+  return guarded({{run, "run"}, {batch, "batch"}}, [&]() -> Status {
     *batch = nullptr;
     REEF_ASSIGN_OR_RETURN(std::optional<data::Batch> next, run->run->next());
     if (!next) return ok_status();
@@ -275,9 +263,7 @@ reef_status reef_flow_run_next(reef_flow_run* run, reef_batch** batch) {
 }
 
 reef_status reef_flow_run_counters(const reef_flow_run* run, char** json) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(run, "run"));
-    REEF_RETURN_IF_ERROR(require(json, "json"));
+  return guarded({{run, "run"}, {json, "json"}}, [&]() -> Status {
     Json stages = Json::array();
     for (const data::StageCounters& stage : run->run->counters()) {
       stages.push_back({{"name", stage.name},
@@ -298,9 +284,7 @@ void reef_batch_free(reef_batch* batch) { delete batch; }
 size_t reef_batch_count(const reef_batch* batch) { return batch == nullptr ? 0 : batch->batch.numbers.size(); }
 
 reef_status reef_batch_samples(const reef_batch* batch, reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(batch, "batch"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{batch, "batch"}, {tensor, "tensor"}}, [&]() -> Status {
     const numpy::Array& samples = batch->batch.samples;
     show(samples.type, batch->dims, samples.data.data(), samples.data.size(), *tensor);
     return ok_status();
@@ -312,9 +296,7 @@ const int64_t* reef_batch_numbers(const reef_batch* batch) {
 }
 
 reef_status reef_batch_truth(const reef_batch* batch, size_t row, reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(batch, "batch"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{batch, "batch"}, {tensor, "tensor"}}, [&]() -> Status {
     REEF_REQUIRE(row < batch->batch.truths.size(), "there is no row {} in a batch of {}", row,
                  batch->batch.truths.size());
     const std::optional<data::Truth>& truth = batch->batch.truths[row];
@@ -330,9 +312,7 @@ const int64_t* reef_batch_mixed_with(const reef_batch* batch, double* share) {
 }
 
 reef_status reef_sample_get(const reef_sample* sample, reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(sample, "sample"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{sample, "sample"}, {tensor, "tensor"}}, [&]() -> Status {
     const data::FlowSample& own = *sample->sample;
     if (own.picture.width > 0) {
       sample->dims = {{own.picture.height, own.picture.width, own.picture.channels}};
@@ -349,9 +329,7 @@ reef_status reef_sample_get(const reef_sample* sample, reef_tensor* tensor) {
 }
 
 reef_status reef_sample_set(reef_sample* sample, const reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(sample, "sample"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{sample, "sample"}, {tensor, "tensor"}}, [&]() -> Status {
     const auto type = static_cast<ir::DataType>(tensor->type);
     const std::vector<std::int64_t> dims(tensor->dims, tensor->dims + tensor->rank);
     std::int64_t count = 1;
@@ -379,9 +357,7 @@ reef_status reef_sample_set(reef_sample* sample, const reef_tensor* tensor) {
 }
 
 reef_status reef_sample_set_truth(reef_sample* sample, const double* values, const int64_t* shape, size_t rank) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(sample, "sample"));
-    REEF_RETURN_IF_ERROR(require(values, "values"));
+  return guarded({{sample, "sample"}, {values, "values"}}, [&]() -> Status {
     data::Truth truth{rank == 0 ? ir::DataType::kInt64 : ir::DataType::kFloat64, {}, {}};
     std::int64_t count = 1;
     for (std::size_t i = 0; i < rank; ++i) {
@@ -401,9 +377,7 @@ void reef_sample_fail(reef_sample* sample, const char* message) {
 
 reef_status reef_vary(uint8_t* pixels, int32_t height, int32_t width, int32_t channels, const char* how, uint64_t seed,
                       int64_t epoch, int64_t number, double* boxes, size_t* box_count) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(pixels, "pixels"));
-    REEF_RETURN_IF_ERROR(require(how, "how"));
+  return guarded({{pixels, "pixels"}, {how, "how"}}, [&]() -> Status {
     constexpr std::int32_t kLargestSide = 1 << 14;
     REEF_REQUIRE(width > 0 && height > 0 && width <= kLargestSide && height <= kLargestSide &&
                      (channels == 1 || channels == 3 || channels == 4),

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <string_view>
@@ -23,6 +24,12 @@ reef_status report_no_memory() noexcept;
 // An internal error with this text.
 reef_status report_exception(const char* what) noexcept;
 
+// Refuses a null pointer by the argument's name.
+inline Status require(const void* pointer, std::string_view name) {
+  REEF_REQUIRE(pointer != nullptr, "the argument '{}' is NULL", name);
+  return ok_status();
+}
+
 // Runs `action`, which returns a Status.
 template <typename Action>
 reef_status guarded(const Action& action) noexcept {
@@ -38,10 +45,17 @@ reef_status guarded(const Action& action) noexcept {
   }
 }
 
-// Refuses a null pointer by the argument's name.
-inline Status require(const void* pointer, std::string_view name) {
-  REEF_REQUIRE(pointer != nullptr, "the argument '{}' is NULL", name);
-  return ok_status();
+// The same if none of the arguments that it needs is null.
+struct Needed {
+  const void* pointer;
+  std::string_view name;
+};
+template <typename Action>
+reef_status guarded(std::initializer_list<Needed> needed, const Action& action) noexcept {
+  return guarded([&]() -> Status {
+    for (const Needed& each : needed) REEF_RETURN_IF_ERROR(require(each.pointer, each.name));
+    return action();
+  });
 }
 
 // Text that the caller frees with reef_string_free.

@@ -21,9 +21,7 @@ Status check_size(std::int32_t width, std::int32_t height) {
 }  // namespace
 
 reef_status reef_image_load(const char* path, int32_t channels, int32_t width, int32_t height, reef_image** image) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(path, "path"));
-    REEF_RETURN_IF_ERROR(require(image, "image"));
+  return guarded({{path, "path"}, {image, "image"}}, [&]() -> Status {
     if (width != 0 || height != 0) REEF_RETURN_IF_ERROR(check_size(width, height));
     REEF_ASSIGN_OR_RETURN(image::Image loaded, image::load(path, channels));
     if (width != 0) loaded = image::resize(loaded, width, height);
@@ -34,9 +32,7 @@ reef_status reef_image_load(const char* path, int32_t channels, int32_t width, i
 
 reef_status reef_image_create(int32_t width, int32_t height, int32_t channels, const uint8_t* samples,
                               reef_image** image) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(samples, "samples"));
-    REEF_RETURN_IF_ERROR(require(image, "image"));
+  return guarded({{samples, "samples"}, {image, "image"}}, [&]() -> Status {
     REEF_RETURN_IF_ERROR(check_size(width, height));
     REEF_REQUIRE(channels == 1 || channels == 3 || channels == 4, "a picture has 1, 3 or 4 channels, not {}", channels);
     const auto count =
@@ -52,9 +48,7 @@ int32_t reef_image_channels(const reef_image* image) { return image == nullptr ?
 uint8_t* reef_image_samples(reef_image* image) { return image == nullptr ? nullptr : image->image.samples.data(); }
 
 reef_status reef_image_resize(const reef_image* image, int32_t width, int32_t height, reef_image** resized) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(image, "image"));
-    REEF_RETURN_IF_ERROR(require(resized, "resized"));
+  return guarded({{image, "image"}, {resized, "resized"}}, [&]() -> Status {
     REEF_RETURN_IF_ERROR(check_size(width, height));
     *resized = new reef_image{image::resize(image->image, width, height)};
     return ok_status();
@@ -62,11 +56,7 @@ reef_status reef_image_resize(const reef_image* image, int32_t width, int32_t he
 }
 
 reef_status reef_image_save(const reef_image* image, const char* path) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(image, "image"));
-    REEF_RETURN_IF_ERROR(require(path, "path"));
-    return image::save_png(image->image, path);
-  });
+  return guarded({{image, "image"}, {path, "path"}}, [&]() -> Status { return image::save_png(image->image, path); });
 }
 
 void reef_image_free(reef_image* image) { delete image; }

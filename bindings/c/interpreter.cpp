@@ -37,8 +37,7 @@ class Entrance {
 
 template <typename Action>
 reef_status entered(reef_interpreter* interpreter, const Action& action) noexcept {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
+  return guarded({{interpreter, "interpreter"}}, [&]() -> Status {
     const Entrance entrance(*interpreter);
     REEF_RETURN_IF_ERROR(entrance.status());
     return action();
@@ -130,9 +129,7 @@ void reef_options_init(reef_options* options) {
 
 reef_status reef_interpreter_create(const reef_model* model, const reef_options* options,
                                     reef_interpreter** interpreter) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
+  return guarded({{model, "model"}, {interpreter, "interpreter"}}, [&]() -> Status {
     const reef_options known = known_options(options);
     REEF_REQUIRE(known.threads <= 256, "{} threads are too many; at most 256", known.threads);
     auto handle = std::make_unique<reef_interpreter>();
@@ -163,9 +160,7 @@ reef_status reef_interpreter_output(const reef_interpreter* interpreter, size_t 
   return guarded([&] { return describe_operand(interpreter, false, i, tensor); });
 }
 reef_status reef_interpreter_tensor(const reef_interpreter* interpreter, size_t index, reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{interpreter, "interpreter"}, {tensor, "tensor"}}, [&]() -> Status {
     const std::size_t count = interpreter->model->subgraphs.front().tensors.size();
     REEF_REQUIRE(index < count, "there is no tensor {}; the model has {}", index, count);
     return describe_tensor(*interpreter, static_cast<std::int32_t>(index), tensor);
@@ -212,9 +207,7 @@ reef_status reef_interpreter_reset_variables(reef_interpreter* interpreter) {
 }
 
 reef_status reef_interpreter_device(const reef_interpreter* interpreter, reef_device* device) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
-    REEF_RETURN_IF_ERROR(require(device, "device"));
+  return guarded({{interpreter, "interpreter"}, {device, "device"}}, [&]() -> Status {
     if (interpreter->device == nullptr) {
       return make_error(StatusCode::kNotFound, "the model has no Edge TPU op: all of it runs on the CPU");
     }
@@ -224,9 +217,7 @@ reef_status reef_interpreter_device(const reef_interpreter* interpreter, reef_de
 }
 
 reef_status reef_interpreter_device_notes(reef_interpreter* interpreter, char** text) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
-    REEF_RETURN_IF_ERROR(require(text, "text"));
+  return guarded({{interpreter, "interpreter"}, {text, "text"}}, [&]() -> Status {
     std::string lines;
     if (interpreter->device != nullptr) {
       for (const std::string& note : interpreter->device->take_notes()) lines += note + "\n";
@@ -251,9 +242,7 @@ size_t reef_interpreter_take_profile(reef_interpreter* interpreter) {
 }
 
 reef_status reef_interpreter_profile(const reef_interpreter* interpreter, size_t i, reef_op_profile* profile) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
-    REEF_RETURN_IF_ERROR(require(profile, "profile"));
+  return guarded({{interpreter, "interpreter"}, {profile, "profile"}}, [&]() -> Status {
     REEF_REQUIRE(i < interpreter->profile.size(), "there is no entry {} in the profile; it has {}", i,
                  interpreter->profile.size());
     const cpu::OpTiming& timing = interpreter->profile[i];
@@ -269,8 +258,7 @@ reef_status reef_interpreter_profile(const reef_interpreter* interpreter, size_t
 }
 
 reef_status reef_interpreter_memory(const reef_interpreter* interpreter, int64_t* now, int64_t* peak) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
+  return guarded({{interpreter, "interpreter"}}, [&]() -> Status {
     const cpu::MemoryReport report = interpreter->interpreter->memory();
     if (now != nullptr) *now = report.arena_bytes + report.other_bytes;
     if (peak != nullptr) *peak = report.peak_bytes;

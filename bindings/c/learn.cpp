@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef.h: learning.
-#include <limits>
 
 #include "compiler/front_end.h"
 #include "compiler/learn_json.h"
@@ -53,8 +52,7 @@ Result<learn::Embeddings> rows_of(const float* rows, const std::int32_t* labels,
 
 reef_status reef_learn(const char* request, void (*progress)(void* user, int64_t done, int64_t all), void* user,
                        char** json) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(request, "request"));
+  return guarded({{request, "request"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(compiler::LearnRequest asked, compiler::learn_request_from_json(request));
     if (progress != nullptr) {
       asked.options.embed.progress = [=](std::int64_t done, std::int64_t all) { progress(user, done, all); };
@@ -69,8 +67,7 @@ reef_status reef_learn(const char* request, void (*progress)(void* user, int64_t
 }
 
 reef_status reef_imprinting_create(const void* model, size_t size, int32_t keep_classes, reef_imprinting** engine) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(engine, "engine"));
+  return guarded({{engine, "engine"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(const ir::Model read, model_of(model, size));
     REEF_ASSIGN_OR_RETURN(learn::ImprintingEngine made, learn::ImprintingEngine::create(read, keep_classes != 0));
     *engine = new reef_imprinting{std::move(made)};
@@ -92,9 +89,7 @@ const char* reef_imprinting_class_name(const reef_imprinting* engine, int32_t cl
 }
 
 reef_status reef_imprinting_set_class_name(reef_imprinting* engine, int32_t class_id, const char* name) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(engine, "engine"));
-    REEF_RETURN_IF_ERROR(require(name, "name"));
+  return guarded({{engine, "engine"}, {name, "name"}}, [&]() -> Status {
     REEF_REQUIRE(class_id >= 0 && class_id < engine->engine.classes(), "there is no class {}", class_id);
     engine->engine.set_name(class_id, name);
     return ok_status();
@@ -102,23 +97,17 @@ reef_status reef_imprinting_set_class_name(reef_imprinting* engine, int32_t clas
 }
 
 reef_status reef_imprinting_train(reef_imprinting* engine, const float* embedding, size_t count, int32_t class_id) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(engine, "engine"));
-    REEF_RETURN_IF_ERROR(require(embedding, "embedding"));
+  return guarded({{engine, "engine"}, {embedding, "embedding"}}, [&]() -> Status {
     return engine->engine.train({embedding, count}, class_id);
   });
 }
 
 reef_status reef_imprinting_extractor(const reef_imprinting* engine, char** bytes, size_t* size) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(engine, "engine"));
-    return give_model(engine->engine.extractor(), bytes, size);
-  });
+  return guarded({{engine, "engine"}}, [&]() -> Status { return give_model(engine->engine.extractor(), bytes, size); });
 }
 
 reef_status reef_imprinting_model(const reef_imprinting* engine, char** bytes, size_t* size) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(engine, "engine"));
+  return guarded({{engine, "engine"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(const ir::Model model, engine->engine.model());
     return give_model(model, bytes, size);
   });
@@ -128,10 +117,7 @@ void reef_imprinting_free(reef_imprinting* engine) { delete engine; }
 
 reef_status reef_softmax_train(const float* rows, const int32_t* labels, size_t count, size_t dimension,
                                int32_t classes, double l2, float* weights, float* biases) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(labels, "labels"));
-    REEF_RETURN_IF_ERROR(require(weights, "weights"));
-    REEF_RETURN_IF_ERROR(require(biases, "biases"));
+  return guarded({{labels, "labels"}, {weights, "weights"}, {biases, "biases"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(const learn::Embeddings given, rows_of(rows, labels, count, dimension, classes));
     learn::SoftmaxOptions options;
     if (l2 >= 0) options.l2 = l2;
@@ -145,9 +131,7 @@ reef_status reef_softmax_train(const float* rows, const int32_t* labels, size_t 
 reef_status reef_softmax_model(const void* extractor, size_t size, const float* weights, const float* biases,
                                int32_t classes, size_t dimension, const float* rows, size_t count, char** bytes,
                                size_t* bytes_size) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(weights, "weights"));
-    REEF_RETURN_IF_ERROR(require(biases, "biases"));
+  return guarded({{weights, "weights"}, {biases, "biases"}}, [&]() -> Status {
     REEF_REQUIRE(classes > 0 && classes < (1 << 24), "{} classes are too many, or none", classes);
     REEF_ASSIGN_OR_RETURN(const learn::Embeddings given, rows_of(rows, nullptr, count, dimension, classes));
     REEF_ASSIGN_OR_RETURN(const ir::Model model, model_of(extractor, size));

@@ -109,18 +109,14 @@ const char* reef_error_message(void) { return is_without_memory ? kNoMemory : la
 void reef_string_free(char* text) { std::free(text); }
 
 reef_status reef_model_load(const char* path, reef_model** model) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(path, "path"));
-    REEF_RETURN_IF_ERROR(require(model, "model"));
+  return guarded({{path, "path"}, {model, "model"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(path, {.may_resize = true}));
     return hand_over(std::move(loaded.model), path, model);
   });
 }
 
 reef_status reef_model_read(const void* bytes, size_t size, reef_model** model) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(bytes, "bytes"));
-    REEF_RETURN_IF_ERROR(require(model, "model"));
+  return guarded({{bytes, "bytes"}, {model, "model"}}, [&]() -> Status {
     REEF_REQUIRE(size <= tflite::kMaxFileBytes, "a model of {} bytes is too large", size);
     const auto* const first = static_cast<const std::uint8_t*>(bytes);
     REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult read,
@@ -134,9 +130,7 @@ void reef_model_free(reef_model* model) { delete model; }
 size_t reef_model_tensor_count(const reef_model* model) { return model == nullptr ? 0 : model->main().tensors.size(); }
 
 reef_status reef_model_tensor(const reef_model* model, size_t index, reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{model, "model"}, {tensor, "tensor"}}, [&]() -> Status {
     const auto& tensors = model->main().tensors;
     REEF_REQUIRE(index < tensors.size(), "there is no tensor {}; the model has {}", index, tensors.size());
     const ir::Tensor& source = tensors[index];

@@ -34,9 +34,7 @@ Status take(reef_interpreter* const* segments, std::size_t count, std::vector<re
 
 reef_status reef_pipeline_create(reef_interpreter* const* segments, size_t count, size_t queue_size,
                                  reef_pipeline** pipeline) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(segments, "segments"));
-    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
+  return guarded({{segments, "segments"}, {pipeline, "pipeline"}}, [&]() -> Status {
     auto handle = std::make_unique<reef_pipeline>();
     REEF_RETURN_IF_ERROR(take(segments, count, handle->segments));
     std::vector<cpu::Interpreter*> interpreters;
@@ -53,8 +51,7 @@ reef_status reef_pipeline_create(reef_interpreter* const* segments, size_t count
 }
 
 reef_status reef_pipeline_set_queue_sizes(reef_pipeline* pipeline, size_t inputs, size_t outputs) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
+  return guarded({{pipeline, "pipeline"}}, [&]() -> Status {
     pipeline->pipeline->set_input_limit(inputs);
     pipeline->pipeline->set_output_limit(outputs);
     return ok_status();
@@ -69,8 +66,7 @@ void reef_pipeline_free(reef_pipeline* pipeline) {
 }
 
 reef_status reef_pipeline_push(reef_pipeline* pipeline, const reef_tensor* tensors, size_t count) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
+  return guarded({{pipeline, "pipeline"}}, [&]() -> Status {
     runtime::PipelineTensors inputs;
     for (std::size_t i = 0; i < count; ++i) {
       REEF_RETURN_IF_ERROR(require(tensors, "tensors"));
@@ -90,17 +86,14 @@ reef_status reef_pipeline_push(reef_pipeline* pipeline, const reef_tensor* tenso
 }
 
 reef_status reef_pipeline_close(reef_pipeline* pipeline) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
+  return guarded({{pipeline, "pipeline"}}, [&]() -> Status {
     pipeline->pipeline->close();
     return ok_status();
   });
 }
 
 reef_status reef_pipeline_pop(reef_pipeline* pipeline, reef_results** results) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
-    REEF_RETURN_IF_ERROR(require(results, "results"));
+  return guarded({{pipeline, "pipeline"}, {results, "results"}}, [&]() -> Status {
     *results = nullptr;
     REEF_ASSIGN_OR_RETURN(auto popped, pipeline->pipeline->pop());
     if (popped) *results = new reef_results{std::move(*popped)};
@@ -109,8 +102,7 @@ reef_status reef_pipeline_pop(reef_pipeline* pipeline, reef_results** results) {
 }
 
 reef_status reef_pipeline_stats(const reef_pipeline* pipeline, size_t segment, int64_t* runs, double* total_ms) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
+  return guarded({{pipeline, "pipeline"}}, [&]() -> Status {
     const std::vector<runtime::SegmentStats> stats = pipeline->pipeline->stats();
     REEF_REQUIRE(segment < stats.size(), "there is no segment {}; the pipeline has {}", segment, stats.size());
     if (runs != nullptr) *runs = stats[segment].runs;
@@ -122,9 +114,7 @@ reef_status reef_pipeline_stats(const reef_pipeline* pipeline, size_t segment, i
 size_t reef_results_count(const reef_results* results) { return results == nullptr ? 0 : results->tensors.size(); }
 
 reef_status reef_results_tensor(const reef_results* results, size_t i, reef_tensor* tensor) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(results, "results"));
-    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+  return guarded({{results, "results"}, {tensor, "tensor"}}, [&]() -> Status {
     REEF_REQUIRE(i < results->tensors.size(), "there is no tensor {}; there are {}", i, results->tensors.size());
     const runtime::PipelineTensor& source = results->tensors[i];
     *tensor = {};

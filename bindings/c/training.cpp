@@ -69,10 +69,7 @@ Result<compiler::TensorEdit> edit_of(const reef_tensor_edit& given) {
 
 reef_status describe_graph(const reef_model* model, const reef_compile_options* options, compiler::GraphUse use,
                            reef_model** rewritten, char** json) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_RETURN_IF_ERROR(require(rewritten, "rewritten"));
-    REEF_RETURN_IF_ERROR(require(json, "json"));
+  return guarded({{model, "model"}, {rewritten, "rewritten"}, {json, "json"}}, [&]() -> Status {
     REEF_ASSIGN_OR_RETURN(const compiler::PlanOptions plan,
                           plan_options(known_options(options, reef_compile_options_init)));
     const auto graph = compiler::make_training_graph(model->model, plan, use);
@@ -100,9 +97,7 @@ reef_status reef_model_as_compiled(const reef_model* model, const reef_compile_o
 
 reef_status reef_chip_function(const reef_model* model, size_t op, reef_chip_affine in, reef_chip_affine out,
                                int32_t codes[256]) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_RETURN_IF_ERROR(require(codes, "codes"));
+  return guarded({{model, "model"}, {codes, "codes"}}, [&]() -> Status {
     REEF_RETURN_IF_ERROR(check_affine(in));
     REEF_RETURN_IF_ERROR(check_affine(out));
     const std::vector<ir::Operator>& operators = model->main().operators;
@@ -116,8 +111,7 @@ reef_status reef_chip_function(const reef_model* model, size_t op, reef_chip_aff
 }
 
 reef_status reef_chip_exponentials(float scale, int32_t codes[256]) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(codes, "codes"));
+  return guarded({{codes, "codes"}}, [&]() -> Status {
     constexpr std::int32_t kMost = 65535;
     const numeric::ChipFunction exp = numeric::chip_exp();
     for (int i = 0; i < 256; ++i) codes[i] = numeric::chip_round(exp.at(static_cast<float>(-i) * scale), 0, kMost);
@@ -126,9 +120,7 @@ reef_status reef_chip_exponentials(float scale, int32_t codes[256]) {
 }
 
 reef_status reef_chip_inverse_root(float one, float coefficients[8][5], float breaks[7]) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(coefficients, "coefficients"));
-    REEF_RETURN_IF_ERROR(require(breaks, "breaks"));
+  return guarded({{coefficients, "coefficients"}, {breaks, "breaks"}}, [&]() -> Status {
     // SOFTMAX's own units are those in which Google's compilers hold the table; nothing is scaled.
     const bool is_base = one == numeric::kChipRootOne;
     const numeric::ChipTable table = is_base ? numeric::chip_root_table() : numeric::chip_inverse_root(one).table;
@@ -141,9 +133,7 @@ reef_status reef_chip_inverse_root(float one, float coefficients[8][5], float br
 }
 
 reef_status reef_model_save(const reef_model* model, const reef_tensor_edit* edits, size_t count, const char* path) {
-  return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_RETURN_IF_ERROR(require(path, "path"));
+  return guarded({{model, "model"}, {path, "path"}}, [&]() -> Status {
     if (count > 0) REEF_RETURN_IF_ERROR(require(edits, "edits"));
     std::vector<compiler::TensorEdit> list;
     for (std::size_t i = 0; i < count; ++i) {

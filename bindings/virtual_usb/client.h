@@ -34,6 +34,12 @@
 namespace reef::driver {
 
 namespace number = libusb_number;
+
+// The answer to questions for what virtual sticks do not have.
+inline int none(void** found) {
+  *found = nullptr;
+  return number::kNotFound;
+}
 using Clock = std::chrono::steady_clock;
 
 struct HotplugCallback {

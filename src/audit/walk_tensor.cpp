@@ -3,7 +3,6 @@
 //
 // Partial sums that live in wide memory are not followed, but for those that are results themselves.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "audit/walk.h"

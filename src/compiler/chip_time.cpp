@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "compiler/explain.h"
+#include "compiler/float_subject.h"
 #include "compiler/plan.h"
 #include "compiler/trial_quantization.h"
 #include "formats/tflite/writer.h"
@@ -12,19 +13,11 @@
 namespace reef::compiler {
 namespace {
 
-bool computes_floats(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  return std::none_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return !op.outputs.empty() && op.outputs[0] >= 0 &&
-           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
-  });
-}
-
 }  // namespace
 
 Result<ChipTime> estimate_time(const ir::Model& model, const chip::LinkProfile* link, const Budget& budget) {
   ir::Model quantized = model;
-  if (computes_floats(model)) {
+  if (!computes_in_bytes(model)) {
     REEF_ASSIGN_OR_RETURN(quantized, quantize_on_trial(model, budget));
   }
   PlanOptions options;

@@ -2,8 +2,6 @@
 #include "compiler/replica_time.h"
 
 #include <algorithm>
-#include <cmath>
-#include <deque>
 #include <limits>
 #include <random>
 

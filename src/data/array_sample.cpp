@@ -2,7 +2,6 @@
 #include "data/array_sample.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "data/picture.h"
 #include "data/values.h"

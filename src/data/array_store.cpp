@@ -3,8 +3,6 @@
 // slice.
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <mutex>
 
 #include <fmt/ranges.h>
 

@@ -3,8 +3,6 @@
 #include "data/flow.h"
 
 #include <algorithm>
-#include <cmath>
-#include <thread>
 
 #include "data/array_sample.h"
 #include "data/flow_plan.h"

@@ -6,7 +6,6 @@
 // the input's shape. What is right: a class number or name, or boxes in the form of the TF Object Detection API.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include <fmt/ranges.h>
 

@@ -6,7 +6,6 @@
 // .label, .json with "label", .txt, or an array beside a picture; --truth names the ending. An archive without any of
 // these whose pictures lie in folders has a class for each folder.
 #include <algorithm>
-#include <optional>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 #include "driver/bring_up.h"
 
 #include <array>
-#include <utility>
 
 namespace reef::driver {
 namespace {

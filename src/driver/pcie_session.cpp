@@ -48,16 +48,6 @@ Result<std::unique_ptr<PcieSession>> PcieSession::open(PcieBus& bus, const PcieS
 
 PcieSession::~PcieSession() { (void)close(); }
 
-std::vector<std::string> PcieSession::take_notes() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(notes_, {});
-}
-
-std::vector<std::string> PcieSession::notes() const {
-  const std::lock_guard lock(mutex_);
-  return notes_;
-}
-
 void PcieSession::note(std::string text) {
   if (notes_.size() < kMostNotes) notes_.push_back(std::move(text));
 }
@@ -65,11 +55,6 @@ void PcieSession::note(std::string text) {
 std::int64_t PcieSession::parameter_loads() const {
   const std::lock_guard lock(mutex_);
   return cache_.loads();
-}
-
-int PcieSession::opened() const {
-  const std::lock_guard lock(mutex_);
-  return opened_;
 }
 
 // ---- Opening and closing ----

@@ -46,7 +46,7 @@ class PcieModel final : public LoadedModel {
   host::Programs programs_;
 };
 
-class PcieSession final : public Session {
+class PcieSession final : public RecordedSession {
  public:
   // The bus must outlive it.
   static Result<std::unique_ptr<PcieSession>> open(PcieBus& bus, const PcieSessionOptions& options);
@@ -58,10 +58,7 @@ class PcieSession final : public Session {
   Result<Tensors> run(const std::shared_ptr<const LoadedModel>& model, const Inputs& inputs) override;
   Status close() override;
 
-  std::vector<std::string> take_notes() override;
-  std::vector<std::string> notes() const;  // the same, and they stay
   std::int64_t parameter_loads() const override;
-  int opened() const override;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -92,7 +89,6 @@ class PcieSession final : public Session {
 
   PcieBus& bus_;
   const PcieSessionOptions options_;
-  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unique_ptr<PcieLink> link_;    // null: closed, or given up
   bool is_listening_ = false;         // a thread is in PcieLink::wait(); the link must stay
@@ -100,8 +96,6 @@ class PcieSession final : public Session {
   Milliseconds without_progress_{0};  // since a program was over, or the first was launched
   std::deque<RequestPtr> under_way_;  // one for each program of the link's, in its order
   host::ParameterCache cache_;
-  std::vector<std::string> notes_;
-  int opened_ = 0;
 };
 
 }  // namespace reef::driver

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -49,6 +51,29 @@ class Session {
   virtual std::int64_t parameter_loads() const = 0;
   // How often the device was opened.
   virtual int opened() const = 0;
+};
+
+// What sessions of all kinds remember of themselves.
+class RecordedSession : public Session {
+ public:
+  std::vector<std::string> take_notes() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(notes_, {});
+  }
+  // The same, and they stay.
+  std::vector<std::string> notes() const {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+  int opened() const override {
+    const std::lock_guard lock(mutex_);
+    return opened_;
+  }
+
+ protected:
+  mutable std::mutex mutex_;  // never held while anything waits for the device
+  std::vector<std::string> notes_;
+  int opened_ = 0;
 };
 
 }  // namespace reef::driver

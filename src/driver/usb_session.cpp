@@ -85,16 +85,6 @@ bool UsbSession::is_somebody_waiting() const {
   return waiting_ > 0;
 }
 
-std::vector<std::string> UsbSession::take_notes() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(notes_, {});
-}
-
-std::vector<std::string> UsbSession::notes() const {
-  const std::lock_guard lock(mutex_);
-  return notes_;
-}
-
 void UsbSession::note(std::string text) {
   const std::lock_guard lock(mutex_);
   if (notes_.size() < kMostNotes) notes_.push_back(std::move(text));
@@ -103,11 +93,6 @@ void UsbSession::note(std::string text) {
 std::int64_t UsbSession::parameter_loads() const {
   const std::lock_guard lock(mutex_);
   return parameter_loads_;
-}
-
-int UsbSession::opened() const {
-  const std::lock_guard lock(mutex_);
-  return opened_;
 }
 
 Status UsbSession::close() {

@@ -45,7 +45,7 @@ struct UsbSessionOptions {
   int open_attempts = 3;
 };
 
-class UsbSession final : public Session {
+class UsbSession final : public RecordedSession {
  public:
   // The bus must outlive it. Wakes the stick; an error says what to do.
   static Result<std::unique_ptr<UsbSession>> open(UsbBus& bus, UsbSessionOptions options);
@@ -59,10 +59,7 @@ class UsbSession final : public Session {
   Status close() override;
 
   const std::string& path() const { return options_.path; }
-  std::vector<std::string> take_notes() override;
-  std::vector<std::string> notes() const;  // the same, and they stay
   std::int64_t parameter_loads() const override;
-  int opened() const override;
 
  private:
   UsbSession(UsbBus& bus, UsbSessionOptions options) : bus_(bus), options_(std::move(options)) {}
@@ -117,12 +114,9 @@ class UsbSession final : public Session {
   UsbBus& bus_;
   UsbSessionOptions options_;
 
-  mutable std::mutex mutex_;  // never held while anything waits for the device
   std::condition_variable changed_;
   bool is_taken_ = false;  // somebody has the turn
   int waiting_ = 0;        // for a turn
-  std::vector<std::string> notes_;
-  int opened_ = 0;
   std::int64_t parameter_loads_ = 0;
   std::vector<std::vector<std::uint8_t>> spare_;  // memory for buffers
 

@@ -54,6 +54,15 @@ struct Emission {
   void hint_fence();
 };
 
+// What a class that writes a block stands on.
+struct BlockWriter {
+  explicit BlockWriter(Emission& to) : to_(to), writer_(to.writer), program_(to.program) {}
+
+  Emission& to_;
+  ProgramWriter& writer_;
+  const tiled::TiledProgram& program_;
+};
+
 void prologue_of_execution(ProgramWriter& writer);
 void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);

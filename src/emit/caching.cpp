@@ -19,7 +19,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
+namespace q = isa::host_queues;
 
 constexpr std::uint16_t kFirstSequence = 0x8000;
 // Long programs are cut at barriers, which this one needs for nothing else.
@@ -55,7 +55,6 @@ Draft receive_lines(const tiled::ParameterChunk& chunk, const tiled::ParameterPi
 }
 
 void receive(ProgramWriter& writer, const tiled::ParameterChunk& chunk) {
-  namespace q = isa::host_queues;
   for (const tiled::ParameterPiece& piece : chunk.at) writer.add(receive_lines(chunk, piece));
   for (const tiled::ParameterPiece& piece : chunk.at) {
     const std::int64_t units = units_of(chunk, piece);
@@ -75,7 +74,6 @@ void receive(ProgramWriter& writer, const tiled::ParameterChunk& chunk) {
 }  // namespace
 
 Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program, AddressCode address_code) {
-  namespace q = isa::host_queues;
   std::int64_t bytes = 0;
   for (const tiled::ParameterChunk& chunk : program.parameters) {
     if (chunk.is_cached()) bytes += static_cast<std::int64_t>(chunk.bytes.size());

@@ -15,9 +15,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-
 Draft sums_of(const Emission& to, const tiled::ChannelSums& sums, int tile) {
   namespace t = isa::tensor_op;
   const tiled::TiledTensor& output = to.program.tensor(sums.output);
@@ -32,13 +29,11 @@ Draft sums_of(const Emission& to, const tiled::ChannelSums& sums, int tile) {
       .nest(t::kParam, LoopNest(std::int64_t{to.program.line_of(sums.line)} * chip::kWideAddressUnitsPerLine, still))
       .nest(t::kPsum, LoopNest(0, still))
       .wait(TileCounter::kNarrowToWide, {3, to.writer.total(TileCounter::kNarrowToWide, tile), 1})
-      .set(t::kAccumulateInside)
-      .set(t::kPsumGroup)
+      .sums_inside()
       .set(t::kPsumGroupLevel, 1)
       .set(t::kReduceDims, 1)
       .set(t::kScalingLevel, 3)
-      .set(t::kCells, kWord)
-      .set(t::kLastCells, kWord)
+      .cells(kWord)
       .set(t::kInZero, sums.input_zero)
       .set(t::kOutZero, sums.output_zero)
       .set_float(t::kScale, sums.multiplier)
@@ -56,9 +51,7 @@ void emit_step(Emission& to, const tiled::ChannelSums& sums) {
   to.writer.tile_fence(kAllUnits, kCountersOfTiles);
   make_lines(to.writer, kOnes, tiled::kChannelSumWords, to.program.address_of(sums.words),
              to.program.line_of(sums.line));
-  for_each_equal_draft(
-      output.owners(), [&](int tile) { return sums_of(to, sums, tile); },
-      [&](Draft draft) { to.writer.add(std::move(draft)); });
+  add_each(to.writer, output.owners(), [&](int tile) { return sums_of(to, sums, tile); });
   if (output.has_halo()) {
     to.writer.tile_fence(kAllUnits, 0);
     exchange_halo(to.writer, output, nullptr);

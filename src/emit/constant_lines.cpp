@@ -9,8 +9,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+namespace m = isa::movers;
 
 void fill(ProgramWriter& writer, Opcode by, std::int32_t word, std::int32_t words, std::uint32_t value, bool signals) {
   namespace m = isa::mesh;
@@ -38,7 +37,6 @@ void fill_words(ProgramWriter& writer, std::span<const std::uint32_t> words, std
 
 void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity,
                    bool signals) {
-  namespace m = isa::movers;
   if (identity.words == tiled::kNowhere) return;
   const std::int32_t word = program.address_of(identity.words) / kWord;
   // Fills of one unit are done in order: the last one stands for all.
@@ -60,7 +58,6 @@ void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, co
 
 void make_lines(ProgramWriter& writer, std::span<const std::uint32_t> words, std::int32_t line_words,
                 std::int32_t first_byte, std::int32_t line) {
-  namespace m = isa::movers;
   fill_words(writer, words, first_byte);
   const std::int32_t lines = static_cast<std::int32_t>(words.size()) / line_words;
   Draft move(Opcode::kNarrowToWide);

@@ -37,12 +37,11 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::Convolution;
-using tiled::TiledTensor;
+namespace r = isa::ring;
+namespace t = isa::tensor_op;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+using tiled::Convolution;
+
 constexpr std::int32_t kScalingHalf = 32;         // steps of 8 bytes between the halves of scaling memory
 constexpr std::int32_t kCellsPerScalingRow = 16;  // multipliers and biases are moved 16 cells at a time, 8 steps
 
@@ -76,11 +75,10 @@ std::vector<Dim> joined(std::initializer_list<WalkDim> walk) {
   return dims;
 }
 
-class LayerWriter {
+class LayerWriter : BlockWriter {
  public:
   LayerWriter(Emission& to, const tiled::TiledProgram& program, const Convolution& layer)
-      : to_(to),
-        writer_(to.writer),
+      : BlockWriter(to),
         as_google_(program.level == tiled::Level::kAsGoogle),
         layer_(layer),
         input_(program.tensor(layer.input)),
@@ -123,7 +121,6 @@ class LayerWriter {
   }
 
   void receive_parameters() {
-    namespace r = isa::ring;
     std::vector<Dim> dims = {{1, layer_.block_lines, !uses_one_line()}};
     if (layer_.partial_sums) dims.push_back(repeat(layer_.blocks));
     dims.push_back(repeat(1));
@@ -258,7 +255,6 @@ class LayerWriter {
   }
 
   Draft work_of(int tile) const {
-    namespace t = isa::tensor_op;
     const std::int64_t pixels = std::int64_t{patch_rows_of(tile)} * patch_columns_of(tile);
     const bool several = pixels > 1;
     const bool sums_in_memory = layer_.partial_sums && several;  // one pixel's sum stays in the cells
@@ -297,8 +293,7 @@ class LayerWriter {
                              : layer_.partial_sums ? 1 | 1 << block_level
                                                    : 1)
         .set(t::kScalingLevel, group_level)
-        .set(t::kCells, layer_.cells)
-        .set(t::kLastCells, layer_.last_cells);
+        .cells(layer_.cells, layer_.last_cells);
     if (!sums_in_memory && pixels * layer_.groups > 1) {
       draft.set(t::kPsumGroup).set(t::kPsumGroupLevel, one_line ? 0 : layer_.partial_sums ? 2 : 1);
     }
@@ -314,7 +309,6 @@ class LayerWriter {
   }
 
   void set_numbers(Draft& draft) const {
-    namespace t = isa::tensor_op;
     const darwinn::LayerRequantization& numbers = layer_.constants;
     draft.set(t::kInZero, numbers.input_zero_point)
         .set(t::kOutZero, numbers.output_zero_point)
@@ -336,7 +330,6 @@ class LayerWriter {
   // ---- Parameters to all tiles ----
 
   void send_lines() {
-    namespace r = isa::ring;
     for (const tiled::ParameterPiece& piece : chunk_.at) {
       writer_.add(Draft(Opcode::kRingSend)
                       .tiles(tiled::mask_of(piece.tile))
@@ -350,7 +343,6 @@ class LayerWriter {
 
   void send_packed() {
     namespace q = isa::host_queues;
-    namespace r = isa::ring;
     const tiled::ParameterPiece& piece = chunk_.at.front();
     const std::int64_t words =
         std::int64_t{layer_.groups} * layer_.cells * (header_lines_ + std::int64_t{layer_.block_lines} * layer_.blocks);
@@ -401,8 +393,6 @@ class LayerWriter {
     exchange_halo(writer_, output_, &own);
   }
 
-  Emission& to_;
-  ProgramWriter& writer_;
   const bool as_google_;
   const Convolution& layer_;
   const TiledTensor& input_;

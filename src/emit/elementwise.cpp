@@ -18,29 +18,19 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-
-class ElementwiseWriter {
+class ElementwiseWriter : BlockWriter {
  public:
   ElementwiseWriter(Emission& to, const tiled::Elementwise& op)
-      : writer_(to.writer),
-        program_(to.program),
-        op_(op),
-        input_(to.program.tensor(op.input)),
-        output_(to.program.tensor(op.output)) {}
+      : BlockWriter(to), op_(op), input_(to.program.tensor(op.input)), output_(to.program.tensor(op.output)) {}
 
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
     make_parameters();
     if (op_.function) load_table(writer_, op_.function->table, output_.owners());
-    const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
     if (op_.constant_lines() > 0) {
-      for_each_equal_draft(
-          output_.owners(), [&](int tile) { return load_constants(tile); }, add);
+      add_each(writer_, output_.owners(), [&](int tile) { return load_constants(tile); });
     }
-    for_each_equal_draft(
-        output_.owners(), [&](int tile) { return work_of(tile); }, add);
+    add_each(writer_, output_.owners(), [&](int tile) { return work_of(tile); });
     if (output_.spread == tiled::Spread::kGrid) {
       OwnPixels own;
       own.first.fill(1);
@@ -139,12 +129,10 @@ class ElementwiseWriter {
         .wait(TileCounter::kNarrowToWide, {pixel_level + 1, writer_.total(TileCounter::kNarrowToWide, tile), 1})
         .signal(t::kSignalAvdata, static_cast<int>(written.dims().size()) - 1)
         .signal(t::kSignalParameters, pixel_level)
-        .set(t::kAccumulateInside)
+        .sums_inside()
         .set(t::kInZero, op_.input_zero)
-        .set(t::kPsumGroup)
         .set(t::kScalingLevel, pixel_level)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
+        .cells(kWord)
         .set_float(t::kScale, op_.multiplier)
         .set(t::kConstant, op_.bias)
         .set(t::kScalePerCell, op_.has_multipliers)
@@ -166,8 +154,6 @@ class ElementwiseWriter {
     return draft;
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::Elementwise& op_;
   const tiled::TiledTensor& input_;
   const tiled::TiledTensor& output_;

@@ -13,8 +13,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-
 constexpr std::uint32_t kAllScalarCounters = (1u << isa::kScalarCounterCount) - 1;
 constexpr std::uint32_t kAllScalarUnits = 31;
 

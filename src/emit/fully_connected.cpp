@@ -21,17 +21,16 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::FullyConnected;
-using tiled::TiledTensor;
+namespace t = isa::tensor_op;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+using tiled::FullyConnected;
+
 constexpr std::int32_t kScalingHalf = 32;  // steps of 8 bytes: 64 cells
 
-class FullyConnectedWriter {
+class FullyConnectedWriter : BlockWriter {
  public:
   FullyConnectedWriter(Emission& to, const FullyConnected& layer)
-      : writer_(to.writer),
+      : BlockWriter(to),
         layer_(layer),
         as_google_(to.program.level == tiled::Level::kAsGoogle),
         input_(to.program.tensor(layer.input)),
@@ -90,7 +89,6 @@ class FullyConnectedWriter {
   }
 
   void compute(std::int32_t group, TileMask tiles, std::int32_t cells) {
-    namespace t = isa::tensor_op;
     const std::int64_t words = layer_.input_words, all = words * kWord;
     const std::int32_t weights = header_line(group) + layer_.header.arrays();
     const std::int32_t out = output_.address + group * chip::kCells;
@@ -108,8 +106,7 @@ class FullyConnectedWriter {
         .set(t::kAccumulateInside)
         .set(t::kReduceDims, 1)
         .set(t::kScalingLevel, 1)
-        .set(t::kCells, cells)
-        .set(t::kLastCells, cells);
+        .cells(cells);
     set_numbers(draft, weights);
     writer_.add(draft);
   }
@@ -117,7 +114,6 @@ class FullyConnectedWriter {
   std::int32_t most_cells(std::int32_t group) const { return cells_of(group, 0); }
 
   void set_numbers(Draft& draft, std::int32_t weights) const {
-    namespace t = isa::tensor_op;
     const darwinn::LayerRequantization& numbers = layer_.constants;
     draft.set(t::kInZero, numbers.input_zero_point)
         .set(t::kOutZero, numbers.output_zero_point)
@@ -136,7 +132,6 @@ class FullyConnectedWriter {
     }
   }
 
-  ProgramWriter& writer_;
   const FullyConnected& layer_;
   const bool as_google_;
   const TiledTensor& input_;

@@ -20,17 +20,12 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kGroupWords = chip::kCells / kWord;  // of a pixel's channels that are pooled at once
 constexpr std::int32_t kPixelsPerLine = chip::kLanesPerCell;
 
-class PoolWriter {
+class PoolWriter : BlockWriter {
  public:
   PoolWriter(Emission& to, const tiled::GlobalPool& step)
-      : writer_(to.writer),
+      : BlockWriter(to),
         step_(step),
         image_(to.program.tensor(step.input)),
         output_(to.program.tensor(step.output)),
@@ -131,16 +126,14 @@ class PoolWriter {
                                    {step(1, width), step(per_row, height), step(stride, 1), step(stride * per_row, 1),
                                     step(per_group, groups), step(per_group * groups, 1)}))
                     .nest(t::kPsum, LoopNest(0, sums))
-                    .set(t::kPsumGroup)
                     .set(t::kPsumGroupLevel, 1)
-                    .set(t::kAccumulateInside)
+                    .sums_inside()
                     .set(t::kIn16)
                     .set(t::kLanesOff, 6)
                     .set(t::kParamZero, image_.zero_point)
                     .set(t::kScalingLevel, 4)
                     .set(t::kReduceDims, 3)
-                    .set(t::kCells, cells)
-                    .set(t::kLastCells, cells)
+                    .cells(cells)
                     .set_float(t::kScale, step_.multiplier)
                     .set_float(t::kMax, step_.clamp.max)
                     .set_float(t::kMin, step_.clamp.min)
@@ -149,7 +142,6 @@ class PoolWriter {
                     .signal(t::kSignalParameters, 4));
   }
 
-  ProgramWriter& writer_;
   const tiled::GlobalPool& step_;
   const TiledTensor& image_;
   const TiledTensor& output_;

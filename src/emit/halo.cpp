@@ -27,9 +27,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::AxisPartition;
-using tiled::TiledTensor;
 
 // What one tile does in one direction.
 struct Exchange {

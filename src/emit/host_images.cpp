@@ -23,12 +23,8 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
+namespace q = isa::host_queues;
+namespace m = isa::movers;
 
 // What a tile has of the image, and where the host keeps it.
 struct TileRows {
@@ -78,7 +74,6 @@ LoopNest row_nest(const TileRows& what) {
 }
 
 void fill_lines(ProgramWriter& writer, int tile, const TileRows& what, std::int32_t two_lines) {
-  namespace m = isa::movers;
   writer.add(Draft(Opcode::kNarrowToWide)
                  .tiles(tiled::mask_of(tile))
                  .nest(m::kToWideIn, row_nest(what))
@@ -91,7 +86,6 @@ void fill_lines(ProgramWriter& writer, int tile, const TileRows& what, std::int3
 }  // namespace
 
 void emit_step(Emission& to, const tiled::HostStore& store) {
-  namespace q = isa::host_queues;
   namespace r = isa::ring;
   ProgramWriter& writer = to.writer;
   const TiledTensor& tensor = to.program.tensor(store.tensor);
@@ -122,8 +116,6 @@ void emit_step(Emission& to, const tiled::HostStore& store) {
 namespace {
 
 void bring(Emission& to, int tile, const TileRows& what, std::int32_t first_line) {
-  namespace m = isa::movers;
-  namespace q = isa::host_queues;
   ProgramWriter& writer = to.writer;
   const std::int64_t come = writer.total(ScalarCounter::kAvdataInfeed), lines = what.lines();
   const std::int64_t at_a_time = std::min<std::int64_t>(lines, tiled::HostLoad::kLines / 2);

@@ -36,17 +36,10 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-
-class InfeedByRows {
+class InfeedByRows : BlockWriter {
  public:
   InfeedByRows(Emission& to, const tiled::Infeed& input)
-      : to_(to),
-        writer_(to.writer),
+      : BlockWriter(to),
         tensor_(to.program.tensor(input.tensor)),
         input_(input),
         row_buffer_(to.program.address_of(input.row_buffer)),
@@ -100,13 +93,8 @@ class InfeedByRows {
     const std::int32_t channels = tensor_.channels, words = channels / kWord, columns = tile_columns_;
     const std::int32_t identity = identity_line_ * chip::kWideAddressUnitsPerLine;
     Draft draft(Opcode::kMultiplyAdd);
-    draft.tiles(tiles)
-        .set(t::kAccumulateInside)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
-        .unscaled()
-        .set(t::kPsumGroup)
-        .wait(TileCounter::kWideToNarrow, {3, words_needed, row_words()});
+    draft.tiles(tiles).sums_inside().cells(kWord).unscaled().wait(TileCounter::kWideToNarrow,
+                                                                  {3, words_needed, row_words()});
     if (whole_words_) {
       draft.loops({1, words, columns, count})
           .nest(t::kIn,
@@ -188,8 +176,6 @@ class InfeedByRows {
     send_units(writer_, before, units, tiles);
   }
 
-  Emission& to_;
-  ProgramWriter& writer_;
   const TiledTensor& tensor_;
   const tiled::Infeed& input_;
   const std::int32_t row_buffer_, row_lines_, identity_line_;

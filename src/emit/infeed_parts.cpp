@@ -9,8 +9,7 @@
 
 namespace reef::emit {
 
-using isa::Opcode;
-
+namespace q = isa::host_queues;
 void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int32_t word, std::int32_t line) {
   namespace m = isa::mesh;
   constexpr int kWord = chip::kNarrowWordBytes;
@@ -42,7 +41,6 @@ void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int
 void request_input(Emission& to, const tiled::Infeed& input) {
   ProgramWriter& writer = to.writer;
   const std::string& layer_name = to.name_of(input.border);
-  namespace q = isa::host_queues;
   constexpr std::int32_t kFree = chip::kActivationFifoUnits - kUnitsKeptFree;
   load_layer_address(writer, darwinn::BaseAddress::kInput, layer_name);
   reset_scalar_counters(writer, {ScalarCounter::kAvdataPop}, kFree);
@@ -66,7 +64,6 @@ void begin_requests(Emission& to, const tiled::Infeed& input) {
 }
 
 void request_units(Emission& to, const tiled::Infeed& input, std::int64_t first_unit, std::int64_t units) {
-  namespace q = isa::host_queues;
   ProgramWriter& writer = to.writer;
   const std::int64_t come = writer.total(ScalarCounter::kAvdataInfeed);
   const auto offset = static_cast<std::uint32_t>(first_unit * chip::kActivationFifoUnitBytes);
@@ -95,8 +92,6 @@ LoopNest lines_by_turns(std::int32_t first, std::int64_t lines, std::int64_t at_
 }
 
 void send_units(ProgramWriter& writer, std::int64_t first_unit, std::int64_t units, TileMask tiles) {
-  namespace q = isa::host_queues;
-  constexpr std::int32_t kLineWords = chip::kWideLineBytes / chip::kNarrowWordBytes;
   writer.add(Draft(Opcode::kPop)
                  .set(q::kPopSource, 1)
                  .nest(q::kPopIn, buffer_blocks(first_unit % chip::kActivationFifoUnits, units, kActivationBlock))

@@ -22,7 +22,6 @@
 // How it is known: slots of several rows, skipped words and all waits are as Google's newest compiler has them for
 // images of uneven sizes. It has one transfer for all rows of tiles, and more about which words go where; that each row
 // of tiles has a transfer of its own is our arrangement, checked on the virtual device only.
-#include <numeric>
 
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
@@ -36,19 +35,12 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::InputSlots;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
-
-class SlotInfeed {
+class SlotInfeed : BlockWriter {
  public:
   SlotInfeed(Emission& to, const tiled::Infeed& input)
-      : to_(to),
-        writer_(to.writer),
+      : BlockWriter(to),
         tensor_(to.program.tensor(input.tensor)),
         input_(input),
         slots_(InputSlots::of(tensor_)),
@@ -128,13 +120,8 @@ class SlotInfeed {
     const bool whole_words = channels % kWord == 0;
     const std::int64_t identity = std::int64_t{identity_line_} * chip::kWideAddressUnitsPerLine;
     Draft draft(Opcode::kMultiplyAdd);
-    draft.tiles(tiles)
-        .set(t::kAccumulateInside)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
-        .unscaled()
-        .set(t::kPsumGroup)
-        .wait(TileCounter::kWideToNarrow, {3, c.words, slot_words()});
+    draft.tiles(tiles).sums_inside().cells(kWord).unscaled().wait(TileCounter::kWideToNarrow,
+                                                                  {3, c.words, slot_words()});
     if (whole_words) {  // a slot is a row
       return draft.loops({1, words, c.columns, c.slots})
           .nest(
@@ -203,8 +190,6 @@ class SlotInfeed {
     send_units(writer_, come, strip.units, tiles);
   }
 
-  Emission& to_;
-  ProgramWriter& writer_;
   const TiledTensor& tensor_;
   const tiled::Infeed& input_;
   const InputSlots slots_;

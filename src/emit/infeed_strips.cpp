@@ -13,7 +13,6 @@
 //
 // How it is known: the movers' rules are those of infeed.cpp. The arrangement is our own, checked on the virtual device
 // only; Google's compiler does something else.
-#include <tuple>
 
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
@@ -26,19 +25,14 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
+namespace t = isa::tensor_op;
+
 using tiled::InputStrip;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
-
-class StripInfeed {
+class StripInfeed : BlockWriter {
  public:
   StripInfeed(Emission& to, const tiled::Infeed& input)
-      : to_(to),
-        writer_(to.writer),
+      : BlockWriter(to),
         tensor_(to.program.tensor(input.tensor)),
         input_(input),
         row_buffer_(to.program.address_of(input.row_buffer)),
@@ -122,21 +116,14 @@ class StripInfeed {
   }
 
   static Draft copy_draft(TileMask tiles) {
-    namespace t = isa::tensor_op;
     Draft draft(Opcode::kMultiplyAdd);
-    draft.tiles(tiles)
-        .set(t::kAccumulateInside)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
-        .unscaled()
-        .set(t::kPsumGroup);
+    draft.tiles(tiles).sums_inside().cells(kWord).unscaled();
     return draft;
   }
   std::int64_t identity() const { return std::int64_t{identity_line_} * chip::kWideAddressUnitsPerLine; }
 
   // Four bytes at a step.
   void copy_words() {
-    namespace t = isa::tensor_op;
     const std::int32_t words = tensor_.channels / kWord;
     for_each_share([&](TileMask tiles, const Share& s) {
       writer_.add(
@@ -154,7 +141,6 @@ class StripInfeed {
 
   // `bytes` bytes, from channel `first` on, one at a step, into a word of the pixel; then the next word.
   void copy_bytes(std::int32_t first, std::int32_t bytes, std::int32_t words) {
-    namespace t = isa::tensor_op;
     for_each_share([&](TileMask tiles, const Share& s) {
       writer_.add(
           copy_draft(tiles)
@@ -172,8 +158,6 @@ class StripInfeed {
     });
   }
 
-  Emission& to_;
-  ProgramWriter& writer_;
   const TiledTensor& tensor_;
   const tiled::Infeed& input_;
   const std::int32_t row_buffer_, row_lines_, identity_line_;

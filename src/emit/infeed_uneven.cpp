@@ -21,18 +21,12 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
 using tiled::UnevenInput;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-
-class UnevenInfeed {
+class UnevenInfeed : BlockWriter {
  public:
   UnevenInfeed(Emission& to, const tiled::Infeed& input)
-      : to_(to),
-        writer_(to.writer),
+      : BlockWriter(to),
         tensor_(to.program.tensor(input.tensor)),
         input_(input),
         slots_(UnevenInput::of(tensor_)),
@@ -68,7 +62,7 @@ class UnevenInfeed {
   }
   template <typename DraftOf>
   void write_equal(TileMask tiles, const DraftOf& draft_of) {
-    for_each_equal_draft(tiles, draft_of, [&](const Draft& draft) { writer_.add(draft); });
+    add_each(writer_, tiles, draft_of);
   }
 
   // ---- From the slots to the tensor ----
@@ -114,11 +108,9 @@ class UnevenInfeed {
         .nest(t::kPsum, LoopNest(0, {{channels == 1 ? 1 : 0, channels, false}, repeat(columns), repeat(all_rows)}))
         .wait(TileCounter::kWideToNarrow, {3, words, slots_.words})
         .signal(t::kSignalAvdata, 3)
-        .set(t::kAccumulateInside)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
+        .sums_inside()
+        .cells(kWord)
         .unscaled()
-        .set(t::kPsumGroup)
         .set(t::kPsumGroupLevel, 1)
         .set(t::kLanesOff, 7)
         .set(t::kReduceDims, 1)
@@ -173,8 +165,6 @@ class UnevenInfeed {
     send_units(writer_, strip.first_unit, strip.units, tiles);
   }
 
-  Emission& to_;
-  ProgramWriter& writer_;
   const TiledTensor& tensor_;
   const tiled::Infeed& input_;
   const UnevenInput slots_;

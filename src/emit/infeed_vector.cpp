@@ -24,12 +24,9 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::InputVector;
-using tiled::TiledTensor;
+namespace m = isa::movers;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+using tiled::InputVector;
 
 // What a tile takes of the stream of its row.
 struct Share {
@@ -38,11 +35,10 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-class VectorInfeed {
+class VectorInfeed : BlockWriter {
  public:
   VectorInfeed(Emission& to, const tiled::Infeed& input)
-      : to_(to),
-        writer_(to.writer),
+      : BlockWriter(to),
         tensor_(to.program.tensor(input.tensor)),
         input_(input),
         first_line_(to.program.line_of(input.row_lines)),
@@ -67,7 +63,6 @@ class VectorInfeed {
 
  private:
   void to_all() {
-    namespace m = isa::movers;
     const std::int64_t units = (tensor_.channels + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes;
     const std::int64_t words = tensor_.pixel_words(), line_count = (words + kLineWords - 1) / kLineWords;
     const LoopNest lines = LoopNest(first_line_, {repeat(line_count)}).swap(0, 1);
@@ -90,7 +85,6 @@ class VectorInfeed {
   static int first_of(TileMask tiles) { return std::countr_zero(tiles); }
 
   void read_lines(TileMask tiles, const Share& share) {
-    namespace m = isa::movers;
     const std::int32_t to_left = share.column * (tensor_.run / kWord);
     const std::int32_t first_line = to_left / kLineWords, skipped = to_left % kLineWords;
     const std::int32_t lines = (skipped + share.words + kLineWords - 1) / kLineWords;
@@ -135,8 +129,6 @@ class VectorInfeed {
     send_units(writer_, part.first_unit, part.units, tiles);
   }
 
-  Emission& to_;
-  ProgramWriter& writer_;
   const TiledTensor& tensor_;
   const tiled::Infeed& input_;
   const std::int32_t first_line_;

@@ -19,18 +19,14 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::CopyDim;
 using tiled::LocalCopies;
 using tiled::LocalCopy;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-
-class CopyWriter {
+class CopyWriter : BlockWriter {
  public:
   CopyWriter(Emission& to, const LocalCopies& step)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         step_(step),
         identity_(std::int64_t{to.program.line_of(step.identity.line)} * chip::kWideAddressUnitsPerLine) {}
 
@@ -90,23 +86,19 @@ class CopyWriter {
         .nest(t::kOut, LoopNest(program_.address_of(copy.target) + copy.target_offset, to))
         .nest(t::kParam, LoopNest(identity_ + (copy.single_bytes ? copy.first_byte : 0), weights))
         .nest(t::kPsum, LoopNest(0, sums))
-        .set(t::kAccumulateInside)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
+        .sums_inside()
+        .cells(kWord)
         .set(t::kInZero, step_.source_zero)
         .set(t::kOutZero, step_.target_zero)
         .set_float(t::kScale, step_.multiplier)
         .set_float(t::kMax, plain ? kNone : step_.max)
         .set_float(t::kMin, plain ? -kNone : step_.min)
-        .set(t::kPsumGroup)
         .set(t::kScalingLevel, static_cast<std::int64_t>(loops.size()));
     if (copy.single_bytes) draft.set(t::kLanesOff, 7);
     if (copy.single_bytes || copy.parts > 1) draft.set(t::kPsumGroupLevel, 1).set(t::kReduceDims, 1);
     writer_.add(draft);
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const LocalCopies& step_;
   const std::int64_t identity_;
 };

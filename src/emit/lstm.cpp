@@ -28,7 +28,6 @@
 //
 // How it is known: each instruction is used in a way that Google's programs have, too (its LSTM, SOFTMAX and copies);
 // that they are put together so is our own. Google's LSTM makes one product at a step and packs four of them after.
-#include <limits>
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
@@ -39,7 +38,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::kLstmGates;
 using tiled::LstmLines;
 using tiled::LstmScratch;
@@ -55,11 +53,10 @@ constexpr int kSpreadCells = 16;
 // Results that are elements 0 to 3, of 8 and of 16 bits.
 constexpr std::array<std::size_t, 4> kSpread = {0, 5, 10, 15}, kWideSpread = {0, 3, 12, 15};
 
-class LstmWriter {
+class LstmWriter : protected BlockWriter {
  protected:
   LstmWriter(Emission& to, const tiled::LstmPlace& place)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         place_(place),
         scratch_(to.program.address_of(place.scratch)),
         inputs_(to.program.address_of(place.inputs)),
@@ -81,8 +78,7 @@ class LstmWriter {
                          .loops(loops)
                          .set(t::kAccumulateInside)
                          .set(t::kScalingLevel, static_cast<int>(loops.size()))
-                         .set(t::kCells, cells)
-                         .set(t::kLastCells, cells));
+                         .cells(cells));
   }
   static Draft& requantize(Draft& draft, float scale, const numeric::ChipClamp& clamp, std::int32_t zero) {
     return draft.set_float(t::kScale, scale)
@@ -168,8 +164,6 @@ class LstmWriter {
                     .signal(m::kSignalWideToNarrow, 2));
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::LstmPlace& place_;
   const std::int32_t scratch_, inputs_, first_line_, parameters_;
 };
@@ -405,7 +399,6 @@ class LoopWriter : LstmWriter {
  public:
   LoopWriter(Emission& to, const tiled::LstmLoop& loop)
       : LstmWriter(to, loop.place),
-        to_(to),
         loop_(loop),
         step_{.place = loop.place,
               .layers = loop.recurrent,
@@ -467,7 +460,6 @@ class LoopWriter : LstmWriter {
     writer_.add(requantize(draft, 1.0f, numeric::kNoChipClamp, 0));
   }
 
-  Emission& to_;
   const tiled::LstmLoop& loop_;
   const tiled::LstmStep step_;
   StepWriter steps_;

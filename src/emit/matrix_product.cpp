@@ -27,18 +27,14 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::MatrixRound;
-using tiled::TiledTensor;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kGroupWords = chip::kCells / kWord;
 
 constexpr std::int32_t whole_words(std::int32_t channels) { return (channels + kWord - 1) / kWord * kWord; }
 
-class MatrixProductWriter {
+class MatrixProductWriter : BlockWriter {
  public:
   MatrixProductWriter(Emission& to, const tiled::MatrixProduct& product)
-      : writer_(to.writer),
+      : BlockWriter(to),
         product_(product),
         a_(to.program.tensor(product.a)),
         b_(to.program.tensor(product.b)),
@@ -52,12 +48,10 @@ class MatrixProductWriter {
     if (!product_.rows_are_cells && product_.depth % kWord != 0) fill_up_depth();
     std::size_t rounds = 0;
     for (const auto& of_tile : product_.rounds) rounds = std::max(rounds, of_tile.size());
-    const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
     for (std::size_t round = 0; round < rounds; ++round) {
       const TileMask tiles = tiles_with(round);
       to_lines(tiles, round);
-      for_each_equal_draft(
-          tiles, [&](int tile) { return multiply(tile, round); }, add);
+      add_each(writer_, tiles, [&](int tile) { return multiply(tile, round); });
     }
     if (product_.is_last && output_.has_halo()) {
       writer_.tile_fence(kAllUnits, 0);
@@ -99,14 +93,11 @@ class MatrixProductWriter {
   void to_lines(TileMask tiles, std::size_t round) {
     const std::int32_t whole = product_.results / chip::kCells, rest = product_.results - whole * chip::kCells;
     std::vector<Draft> drafts;
-    const auto keep = [&](Draft draft) { drafts.push_back(std::move(draft)); };
     if (whole > 0) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return group_to_lines(tile, round, 0, whole, chip::kCells); }, keep);
+      add_each(drafts, tiles, [&](int tile) { return group_to_lines(tile, round, 0, whole, chip::kCells); });
     }
     if (rest > 0) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return group_to_lines(tile, round, whole, 1, rest); }, keep);
+      add_each(drafts, tiles, [&](int tile) { return group_to_lines(tile, round, whole, 1, rest); });
     }
     for (Draft& draft : drafts) writer_.add(std::move(draft));
   }
@@ -159,13 +150,11 @@ class MatrixProductWriter {
         .nest(t::kPsum, LoopNest(0, {repeat(words_), repeat(pixels), repeat(groups_)}))
         .wait(TileCounter::kNarrowToWide, {3, writer_.total(TileCounter::kNarrowToWide, tile), 1})
         .signal(t::kSignalParameters, 3)
-        .set(t::kAccumulateInside)
-        .set(t::kPsumGroup)
+        .sums_inside()
         .set(t::kPsumGroupLevel, 1)
         .set(t::kReduceDims, 1)
         .set(t::kScalingLevel, 2)
-        .set(t::kCells, cells)
-        .set(t::kLastCells, last)
+        .cells(cells, last)
         .set(t::kInZero, product_.a_zero)
         .set(t::kParamZero, product_.b_zero)
         .set(t::kOutZero, product_.output_zero)
@@ -175,7 +164,6 @@ class MatrixProductWriter {
     return draft;
   }
 
-  ProgramWriter& writer_;
   const tiled::MatrixProduct& product_;
   const TiledTensor& a_;
   const TiledTensor& b_;

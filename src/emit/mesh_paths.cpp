@@ -9,8 +9,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-
 // Passes of all dimensions but the outermost: what the two sides of a path count.
 std::int64_t outer_passes(const std::vector<Dim>& dims) { return dims.back().count; }
 int outer_level(const std::vector<Dim>& dims) { return static_cast<int>(dims.size()) - 1; }

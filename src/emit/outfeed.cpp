@@ -26,13 +26,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
-
 struct Share {
   std::int32_t first_word = 0, rows = 0, columns = 0, row_words = 0;
   std::int64_t lines_sent = 0;  // by this tile, before

@@ -12,7 +12,6 @@ namespace reef::emit {
 namespace {
 
 using tiled::TiledProgram;
-using tiled::TiledTensor;
 
 constexpr int kCopiesFromRuntime = 13;
 

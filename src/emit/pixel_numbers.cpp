@@ -32,20 +32,16 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kGroupWords = chip::kCells / kWord;  // of the channels of a pixel
 constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
 constexpr std::int32_t kLinePixels = tiled::kPoolLinePixels;
 
-class PixelNumberWriter {
+class PixelNumberWriter : BlockWriter {
  public:
   PixelNumberWriter(Emission& to, const tiled::PixelNumbers& step)
-      : writer_(to.writer),
+      : BlockWriter(to),
         step_(step),
         input_(to.program.tensor(step.input)),
         numbers_(to.program.tensor(step.numbers)),
@@ -121,19 +117,15 @@ class PixelNumberWriter {
     }
     // Waits must not see the totals of this round, so all instructions are drafted before any is added.
     std::vector<Draft> drafts;
-    const auto keep = [&](Draft draft) { drafts.push_back(std::move(draft)); };
     if (!step_.is_product) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return numbers_to_lines(round, tile); }, keep);
+      add_each(drafts, tiles, [&](int tile) { return numbers_to_lines(round, tile); });
     }
     const std::vector<Part> parts = parts_of(round);
     for (const Part& part : parts) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return image_to_lines(round, tile, part); }, keep);
+      add_each(drafts, tiles, [&](int tile) { return image_to_lines(round, tile, part); });
     }
     for (const Part& part : parts) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return combine(round, tile, part); }, keep);
+      add_each(drafts, tiles, [&](int tile) { return combine(round, tile, part); });
     }
     for (Draft& draft : drafts) writer_.add(std::move(draft));
   }
@@ -223,13 +215,11 @@ class PixelNumberWriter {
                                    step(row_quarters * rows, groups)}))
         .nest(t::kPsum, LoopNest(0, {repeat(terms), repeat(columns), repeat(rows), repeat(groups)}))
         .wait(TileCounter::kNarrowToWide, {2, filled + 1, 1})
-        .set(t::kAccumulateInside)
-        .set(t::kPsumGroup)
+        .sums_inside()
         .set(t::kPsumGroupLevel, 1)
         .set(t::kReduceDims, 1)
         .set(t::kScalingLevel, 4)
-        .set(t::kCells, part.words * kWord)
-        .set(t::kLastCells, part.words * kWord);
+        .cells(part.words * kWord);
     set_results(draft, step_.sum);
     if (step_.is_product) {
       draft.set(t::kLanesOff, 7).set(t::kInZero, step_.number_zero).set(t::kParamZero, step_.input_zero);
@@ -243,7 +233,6 @@ class PixelNumberWriter {
     return draft;
   }
 
-  ProgramWriter& writer_;
   const tiled::PixelNumbers& step_;
   const TiledTensor& input_;
   const TiledTensor& numbers_;

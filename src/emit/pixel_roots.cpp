@@ -26,7 +26,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::kPixelFactorBytes;
 namespace t = isa::tensor_op;
 namespace m = isa::movers;
@@ -35,11 +34,10 @@ constexpr std::int64_t kWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
 constexpr float kMost = 65535;
 
-class RootWriter {
+class RootWriter : BlockWriter {
  public:
   RootWriter(Emission& to, const tiled::PixelRoots& step)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         step_(step),
         input_(to.program.tensor(step.input)),
         root_(to.program.address_of(step.scratch)),
@@ -79,9 +77,7 @@ class RootWriter {
           .set_float(t::kMin, 0.0f);
     });
     writer_.tile_fence(kAllUnits, 0);
-    for_each_equal_draft(
-        input_.owners(), [&](int tile) { return difference(tile, part.result); },
-        [&](Draft draft) { writer_.add(std::move(draft)); });
+    add_each(writer_, input_.owners(), [&](int tile) { return difference(tile, part.result); });
   }
 
   Draft& results(Draft& draft, std::int64_t address) const {
@@ -94,18 +90,13 @@ class RootWriter {
   void sums(const End& end) {
     // Both wait for what the other has done before: they are drafted before either is added.
     std::vector<Draft> drafts;
-    const auto keep = [&](Draft draft) { drafts.push_back(std::move(draft)); };
-    for_each_equal_draft(
-        input_.owners(), [&](int tile) { return to_lines(tile); }, keep);
-    for_each_equal_draft(
-        input_.owners(),
-        [&](int tile) {
-          Draft draft = squares(tile);
-          pixels_ = own_region(input_, tile).pixels();
-          end(draft);
-          return draft;
-        },
-        keep);
+    add_each(drafts, input_.owners(), [&](int tile) { return to_lines(tile); });
+    add_each(drafts, input_.owners(), [&](int tile) {
+      Draft draft = squares(tile);
+      pixels_ = own_region(input_, tile).pixels();
+      end(draft);
+      return draft;
+    });
     for (Draft& draft : drafts) writer_.add(std::move(draft));
   }
 
@@ -133,14 +124,12 @@ class RootWriter {
         .nest(t::kPsum, LoopNest(0, {repeat(in.words), repeat(in.columns), repeat(in.rows)}))
         .wait(TileCounter::kNarrowToWide, {1, writer_.total(TileCounter::kNarrowToWide, tile) + 1, 1})
         .signal(t::kSignalParameters, 1)
-        .set(t::kAccumulateInside)
-        .set(t::kPsumGroup)
+        .sums_inside()
         .set(t::kPsumGroupLevel, 1)
         .set(t::kInZero, step_.input_zero)
         .set(t::kParamZero, step_.input_zero)
         .set(t::kScalingLevel, 4)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord);
+        .cells(kWord);
     return draft;
   }
 
@@ -151,15 +140,13 @@ class RootWriter {
         .nest(t::kIn, LoopNest(root_, {step(limit_ - root_, 2), step(kPixelFactorBytes, pixels_)}))
         .nest(t::kParam, LoopNest(program_.line_of(step_.selector) * kQuarters, {step(1, 2), repeat(pixels_)}))
         .nest(t::kPsum, LoopNest(0, {repeat(2), repeat(pixels_)}))
-        .set(t::kAccumulateInside)
-        .set(t::kPsumGroup)
+        .sums_inside()
         .set(t::kPsumGroupLevel, 1)
         .set(t::kIn16)
         .set(t::kLanesOff, 6)
         .set(t::kParamZero, 1)
         .set(t::kScalingLevel, 2)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
+        .cells(kWord)
         .set_float(t::kScale, 1.0f)
         .set_float(t::kMax, kMost)
         .set_float(t::kMin, 0.0f);
@@ -167,8 +154,6 @@ class RootWriter {
     return draft;
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::PixelRoots& step_;
   const tiled::TiledTensor& input_;
   const std::int64_t root_, limit_, line_;

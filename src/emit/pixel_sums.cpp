@@ -21,13 +21,9 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
-constexpr std::int64_t kWord = chip::kNarrowWordBytes;
-constexpr std::int64_t kGroupWords = chip::kCells / kWord;  // of the channels of a pixel
 constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
 constexpr std::int64_t kPixelsPerLine = chip::kLanesPerCell, kSumsPerLine = 2;
 
@@ -76,22 +72,20 @@ Draft sums_of_lines(const std::vector<std::int64_t>& loops, int summed, std::int
   draft.loops(loops)
       .nest(t::kIn, LoopNest(one, still))
       .nest(t::kPsum, LoopNest(0, still))
-      .set(t::kPsumGroup)
       .set(t::kPsumGroupLevel, summed)
-      .set(t::kAccumulateInside)
+      .sums_inside()
       .set(t::kIn16)
       .set(t::kScalingLevel, static_cast<int>(loops.size()))
-      .set(t::kCells, cells)
-      .set(t::kLastCells, cells)
+      .cells(cells)
       .wait(TileCounter::kNarrowToWide, {1, filled + 1, 1})
       .signal(t::kSignalParameters, 1);
   return draft;
 }
 
-class PixelSumWriter {
+class PixelSumWriter : BlockWriter {
  public:
   PixelSumWriter(Emission& to, const tiled::PixelSums& step)
-      : writer_(to.writer),
+      : BlockWriter(to),
         image_(to.program.tensor(step.input)),
         sums_(to.program.address_of(step.sums)),
         one_(to.program.address_of(step.one)),
@@ -100,12 +94,8 @@ class PixelSumWriter {
   void write() {
     fill_one(writer_, one_);
     for (const Part& part : parts_of(image_.pixel_words())) {
-      for_each_equal_draft(
-          image_.owners(), [&](int tile) { return pixels(tile, part); },
-          [&](Draft draft) { writer_.add(std::move(draft)); });
-      for_each_equal_draft(
-          image_.owners(), [&](int tile) { return sums(tile, part); },
-          [&](Draft draft) { writer_.add(std::move(draft)); });
+      add_each(writer_, image_.owners(), [&](int tile) { return pixels(tile, part); });
+      add_each(writer_, image_.owners(), [&](int tile) { return sums(tile, part); });
     }
   }
 
@@ -141,7 +131,6 @@ class PixelSumWriter {
     return draft;
   }
 
-  ProgramWriter& writer_;
   const TiledTensor& image_;
   const std::int64_t sums_, one_, line_;
 };

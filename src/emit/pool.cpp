@@ -28,11 +28,9 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
+namespace t = isa::tensor_op;
+
 using tiled::Pool;
-using tiled::TiledTensor;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kGroupWords = chip::kCells / kWord;
 
 // Outputs in a row that see the same part of their windows: taps [first_tap, end_tap) of each lie inside of the image.
 struct Run {
@@ -57,11 +55,10 @@ std::vector<Run> runs_of(const tiled::Window& window, std::int32_t begin, std::i
   return runs;
 }
 
-class PoolWriter {
+class PoolWriter : BlockWriter {
  public:
   PoolWriter(Emission& to, const Pool& pool)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         pool_(pool),
         input_(to.program.tensor(pool.input)),
         output_(to.program.tensor(pool.output)),
@@ -131,15 +128,12 @@ class PoolWriter {
     const std::int32_t last_words = words_ - (round.first_group + round.groups - 1) * kGroupWords;
     const bool last_is_short = last_words < kGroupWords;
     writer_.tile_fence(kAllUnits, 0);
-    const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
     const std::int32_t whole_groups = round.groups - (last_is_short ? 1 : 0);
     if (whole_groups > 0) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return pixels_to_lines(round, tile, 0, whole_groups, kGroupWords); }, add);
+      add_each(writer_, tiles, [&](int tile) { return pixels_to_lines(round, tile, 0, whole_groups, kGroupWords); });
     }
     if (last_is_short) {
-      for_each_equal_draft(
-          tiles, [&](int tile) { return pixels_to_lines(round, tile, whole_groups, 1, last_words); }, add);
+      add_each(writer_, tiles, [&](int tile) { return pixels_to_lines(round, tile, whole_groups, 1, last_words); });
     }
     writer_.tile_fence(kAllUnits, 0);
     // Tiles have different numbers of rectangles: the first of all, then the second ...
@@ -150,8 +144,8 @@ class PoolWriter {
       }
       if (left == 0) break;
       if (rectangle > 0) in_one_go_ = false;
-      for_each_equal_draft(
-          left, [&](int tile) { return window_work(round, tile, rectangles_of(round, tile)[rectangle]); }, add);
+      add_each(writer_, left,
+               [&](int tile) { return window_work(round, tile, rectangles_of(round, tile)[rectangle]); });
     }
     if (round.groups != divide_up(words_, kGroupWords) || round.rows < output_.rows.max_own()) in_one_go_ = false;
   }
@@ -209,7 +203,6 @@ class PoolWriter {
   }
 
   Draft window_work(const Round& round, int tile, const Rectangle& part) const {
-    namespace t = isa::tensor_op;
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
     const Source source = source_of(round, tile);
     const std::int64_t kx = part.columns.taps(), ky = part.rows.taps();
@@ -242,13 +235,11 @@ class PoolWriter {
         .nest(t::kPsum, LoopNest(0, sums))
         .signal(t::kSignalAvdata, 3)
         .signal(t::kSignalParameters, 4)
-        .set(t::kAccumulateInside)
-        .set(t::kPsumGroup)
+        .sums_inside()
         .set(t::kPsumGroupLevel, 1)
         .set(t::kReduceDims, 3)
         .set(t::kScalingLevel, 4)
-        .set(t::kCells, cells)
-        .set(t::kLastCells, groups > 1 ? last_cells : cells)
+        .cells(cells, groups > 1 ? last_cells : cells)
         .set_float(t::kMax, pool_.clamp.max)
         .set_float(t::kMin, pool_.clamp.min)
         .set(t::kOutZero, pool_.output_zero);
@@ -264,7 +255,6 @@ class PoolWriter {
   }
 
   void set_average(Draft& draft, int tile, const Rectangle& part, std::int64_t groups) const {
-    namespace t = isa::tensor_op;
     const std::int64_t kx = part.columns.taps(), ky = part.rows.taps();
     draft.nest(t::kIn, pool_.factors == tiled::kNowhere ? ones(part, groups) : factors(tile, part, groups))
         .set(t::kIn16)
@@ -308,8 +298,6 @@ class PoolWriter {
     exchange_halo(writer_, output_, &own);
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const Pool& pool_;
   const TiledTensor& input_;
   const TiledTensor& output_;

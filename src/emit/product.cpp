@@ -26,9 +26,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::TiledTensor;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+namespace t = isa::tensor_op;
 
 constexpr std::array<std::uint32_t, tiled::kSpreaderWords> spreader_words() {
   std::array<std::uint32_t, tiled::kSpreaderWords> words{};
@@ -42,11 +40,10 @@ std::int64_t largest_divisor(std::int64_t of, std::int64_t most) {
   return divisor;
 }
 
-class ProductWriter {
+class ProductWriter : BlockWriter {
  public:
   ProductWriter(Emission& to, const tiled::Product& product)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         product_(product),
         a_(to.program.tensor(product.a)),
         b_(to.program.tensor(product.b)),
@@ -57,7 +54,6 @@ class ProductWriter {
     make_lines(writer_, spreader_words(), tiled::kSpreaderWords, program_.address_of(product_.spreader_words),
                program_.line_of(product_.spreader));
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
-    const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
     std::int32_t words = 0;
     for (int t = 0; t < chip::kTiles; ++t) words = std::max(words, own_region(output_, t).words);
     for (std::int32_t first = 0; first < words; first += product_.words_at_once) {
@@ -68,16 +64,12 @@ class ProductWriter {
           tiles |= tiled::mask_of(t);
         }
       }
-      for_each_equal_draft(
-          tiles, [&](int tile) { return spread(tile, first); }, add);
+      add_each(writer_, tiles, [&](int tile) { return spread(tile, first); });
       writer_.tile_fence(kAllUnits, 0);
       // What waits for totals must not see those that the other makes: both are drafted before either is added.
       std::vector<Draft> drafts;
-      const auto keep = [&](Draft draft) { drafts.push_back(std::move(draft)); };
-      for_each_equal_draft(
-          tiles, [&](int tile) { return to_lines(tile, first); }, keep);
-      for_each_equal_draft(
-          tiles, [&](int tile) { return multiply(tile, first); }, keep);
+      add_each(drafts, tiles, [&](int tile) { return to_lines(tile, first); });
+      add_each(drafts, tiles, [&](int tile) { return multiply(tile, first); });
       for (Draft& draft : drafts) writer_.add(std::move(draft));
     }
     if (output_.spread == tiled::Spread::kGrid && output_.has_halo()) {
@@ -103,18 +95,12 @@ class ProductWriter {
   }
 
   Draft draft_with_cells(std::int32_t cells) const {
-    namespace t = isa::tensor_op;
     Draft draft(Opcode::kMultiplyAdd);
-    draft.set(t::kAccumulateInside)
-        .set(t::kPsumGroup)
-        .set(t::kScalingLevel, 1)
-        .set(t::kCells, cells)
-        .set(t::kLastCells, cells);
+    draft.sums_inside().set(t::kScalingLevel, 1).cells(cells);
     return draft;
   }
 
   Draft spread(int tile, std::int32_t first) const {
-    namespace t = isa::tensor_op;
     const std::int32_t words = words_of(tile, first);
     const std::int64_t steps = steps_of(tile, first);
     Draft draft = draft_with_cells(tiled::kSpreaderWords);
@@ -146,7 +132,6 @@ class ProductWriter {
   }
 
   Draft multiply(int tile, std::int32_t first) const {
-    namespace t = isa::tensor_op;
     const std::int32_t words = words_of(tile, first);
     const std::int64_t steps = steps_of(tile, first), block = block_of(steps), blocks = steps / block;
     const std::int64_t line = chip::kWideAddressUnitsPerLine;
@@ -168,8 +153,6 @@ class ProductWriter {
     return draft;
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::Product& product_;
   const TiledTensor& a_;
   const TiledTensor& b_;

@@ -20,31 +20,25 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+namespace t = isa::tensor_op;
 
-class OneByOne {
+class OneByOne : BlockWriter {
  public:
   OneByOne(Emission& to, const tiled::Product& product)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         product_(product),
         output_(to.program.tensor(product.output)),
         first_line_(to.program.line_of(product.matrices)) {}
 
   void write() {
     const TileMask tiles = output_.owners();
-    const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
-    for_each_equal_draft(
-        tiles, [&](int tile) { return multiply(tile); }, add);
-    for_each_equal_draft(
-        tiles, [&](int tile) { return to_lines(tile); }, add);
+    add_each(writer_, tiles, [&](int tile) { return multiply(tile); });
+    add_each(writer_, tiles, [&](int tile) { return to_lines(tile); });
     const bool makes_identity = product_.identity.words != tiled::kNowhere;
     make_identity(writer_, program_, product_.identity);
     writer_.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
-    for_each_equal_draft(
-        tiles, [&](int tile) { return pack(tile); }, add);
+    add_each(writer_, tiles, [&](int tile) { return pack(tile); });
     forget_lines(makes_identity ? 1 : 0);
     writer_.tile_fence(kAllUnits, counter_mask(TileCounter::kParameters));
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
@@ -66,19 +60,12 @@ class OneByOne {
   static std::int64_t block_of(const Region& region) { return region.words == 1 ? 1 : kWord; }
 
   Draft draft_of_cells() const {
-    namespace t = isa::tensor_op;
     Draft draft(Opcode::kMultiplyAdd);
-    draft.set(t::kAccumulateInside)
-        .set(t::kLanesOff, 7)
-        .set(t::kPsumGroup)
-        .set(t::kPsumGroupLevel, 1)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord);
+    draft.sums_inside().set(t::kLanesOff, 7).set(t::kPsumGroupLevel, 1).cells(kWord);
     return draft;
   }
 
   Draft multiply(int tile) const {
-    namespace t = isa::tensor_op;
     const Region in = region_of(program_.tensor(product_.a), output_, tile);
     const std::int64_t block = block_of(in) * kWord, bytes = std::int64_t{in.words} * kWord;
     const std::int64_t blocks = bytes / block, columns = in.columns, rows = in.rows;
@@ -128,7 +115,6 @@ class OneByOne {
   }
 
   Draft pack(int tile) const {
-    namespace t = isa::tensor_op;
     const Region out = own_region(output_, tile);
     const std::int64_t bytes = std::int64_t{out.words} * kWord, words = out.words;
     const std::int64_t columns = out.columns, rows = out.rows;
@@ -149,8 +135,6 @@ class OneByOne {
     return draft;
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::Product& product_;
   const tiled::TiledTensor& output_;
   const std::int32_t first_line_;

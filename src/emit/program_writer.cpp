@@ -16,8 +16,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-
 // A piece that is not the last ends with a halt of its own, and nops.
 constexpr int kMoreToCome = 4;
 constexpr int kEndRows = 1 + kNopsAfterHalt;
@@ -69,6 +67,12 @@ Draft& Draft::unscaled() {
   constexpr float kNoLimit = std::numeric_limits<float>::infinity();
   return set_float(t::kScale, 1.0f).set_float(t::kMax, kNoLimit).set_float(t::kMin, -kNoLimit);
 }
+
+Draft& Draft::cells(std::int64_t count, std::int64_t last) {
+  return set(isa::tensor_op::kCells, count).set(isa::tensor_op::kLastCells, last);
+}
+
+Draft& Draft::sums_inside() { return set(isa::tensor_op::kAccumulateInside).set(isa::tensor_op::kPsumGroup); }
 
 Draft& Draft::nest(const isa::NestFields& fields, const LoopNest& nest) {
   isa::Nest whole;

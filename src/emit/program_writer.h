@@ -32,9 +32,17 @@
 
 namespace reef::emit {
 
+using isa::Opcode;
 using isa::ScalarCounter;
 using isa::TileCounter;
+using tiled::TiledTensor;
 using tiled::TileMask;
+
+// Sizes in words of 4 bytes, in which narrow memory and the movers count.
+inline constexpr std::int32_t kWord = chip::kNarrowWordBytes;                       // bytes
+inline constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;            // of wide memory
+inline constexpr std::int32_t kGroupWords = chip::kCells / kWord;                   // channels computed at once
+inline constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;  // of the activation buffer
 
 // Which side of a mover waits: before it reads its source, or before it writes its destination.
 enum class Gate : bool { kReading = false, kWriting = true };
@@ -54,6 +62,10 @@ class Draft {
   Draft& set(const isa::Field& field, std::int64_t value = 1);
   Draft& set_float(const isa::Field& field, float value);
   Draft& unscaled();  // results of a tensor operation: times 1, without limits
+  // Of a tensor operation: cells that work at each step, and at the last one.
+  Draft& cells(std::int64_t count, std::int64_t last);
+  Draft& cells(std::int64_t count) { return cells(count, count); }
+  Draft& sums_inside();  // of a tensor operation: partial sums stay in the unit, a group of them at a time
   Draft& nest(const isa::NestFields& fields, const LoopNest& nest);
   Draft& loops(const std::vector<std::int64_t>& counts);  // of a tensor operation
   Draft& wait(TileCounter counter, const WaitFor& wait, Gate gate = Gate::kReading);
@@ -214,6 +226,15 @@ void for_each_equal_draft(TileMask mask, const DraftOf& draft_of, const Emit& em
         Draft draft = draft_of(first);
         emit(std::move(draft.tiles(tiles)));
       });
+}
+// Adds them to a program, or keeps them to be added later: what waits for totals must not see those that others make.
+template <typename DraftOf>
+void add_each(ProgramWriter& to, TileMask mask, const DraftOf& draft_of) {
+  for_each_equal_draft(mask, draft_of, [&](Draft draft) { to.add(std::move(draft)); });
+}
+template <typename DraftOf>
+void add_each(std::vector<Draft>& to, TileMask mask, const DraftOf& draft_of) {
+  for_each_equal_draft(mask, draft_of, [&](Draft draft) { to.push_back(std::move(draft)); });
 }
 
 }  // namespace reef::emit

@@ -10,7 +10,6 @@
 // How it is known: Google's newest compiler's instructions, row for row, in the four networks of the collection that
 // reshape images (3x3x1, 64x64x1, 1x256x16 and 118x100x8); it makes the identity line twice where nothing before has.
 // The order of transfers that none of these has is our own, as are results on the grid of several rows.
-#include <functional>
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
@@ -22,11 +21,10 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-using tiled::ReflowStrips;
-using tiled::TiledTensor;
+namespace f = isa::tile_fence;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+using tiled::ReflowStrips;
+
 constexpr std::int64_t kSlotWords = tiled::kReflowRelayWords / 2;
 
 constexpr int tile_at(int row, int column) { return chip::kTileColumns * row + column; }
@@ -58,11 +56,10 @@ struct Transfer {
   Block source, target;
 };
 
-class ReflowWriter {
+class ReflowWriter : BlockWriter {
  public:
   ReflowWriter(Emission& to, const tiled::Reflow& step)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         step_(step),
         input_(to.program.tensor(step.input)),
         output_(to.program.tensor(step.output)),
@@ -163,7 +160,6 @@ class ReflowWriter {
 
   // To what the first tile that passed something on has received.
   void align_counters(Opcode opcode, int first) {
-    namespace f = isa::tile_fence;
     const TileCounter in = isa::mesh::in_counter(opcode), out = isa::mesh::out_counter(opcode);
     const std::int64_t count = writer_.total(in, first);
     TileMask others = 0;
@@ -183,7 +179,6 @@ class ReflowWriter {
   }
 
   void end_phase(std::uint32_t reset) {
-    namespace f = isa::tile_fence;
     if (counted_apart_ != 0) {
       const auto others = static_cast<TileMask>(~counted_apart_);
       writer_.add(Draft(Opcode::kTileFence).set(f::kTiles, others).set(f::kDrain, kAllUnits));
@@ -207,8 +202,7 @@ class ReflowWriter {
               LoopNest(to.word * kWord, {bytes(to.pixel), bytes(to.columns), bytes(to.rows), step(to.buffer_bytes, 1)}))
         .set(t::kPsumGroup2)
         .set(t::kAccumulateInside)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
+        .cells(kWord)
         .unscaled();
     if (words == 1) {
       return draft.nest(t::kParam, LoopNest(line, {step(chip::kWideAddressUnitsPerLine, 1)}))
@@ -221,13 +215,10 @@ class ReflowWriter {
   void write_copies(const std::vector<Transfer>& copies) {
     TileMask mask = 0;
     for (const Transfer& c : copies) mask |= tiled::mask_of(c.to);
-    for_each_equal_draft(
-        mask,
-        [&](int tile) {
-          const auto c = std::find_if(copies.begin(), copies.end(), [&](const Transfer& t) { return t.to == tile; });
-          return copy(c->source, c->target);
-        },
-        [&](const Draft& draft) { writer_.add(draft); });
+    add_each(writer_, mask, [&](int tile) {
+      const auto c = std::find_if(copies.begin(), copies.end(), [&](const Transfer& t) { return t.to == tile; });
+      return copy(c->source, c->target);
+    });
   }
 
   // ---- 1: rows of the image ----
@@ -329,8 +320,6 @@ class ReflowWriter {
     }
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::Reflow& step_;
   const TiledTensor& input_;
   const TiledTensor& output_;

@@ -22,12 +22,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::ChannelRuns;
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
 
 // Dimensions of one step are left out but for the innermost.
 std::vector<Dim> without_single_steps(std::initializer_list<Dim> dims) {
@@ -53,11 +48,10 @@ LineCut line_cut(const std::vector<Dim>& dims, std::int64_t most) {
   return cut;
 }
 
-class RelayoutWriter {
+class RelayoutWriter : BlockWriter {
  public:
   RelayoutWriter(Emission& to, const tiled::Relayout& step)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         image_(to.program.tensor(step.input)),
         runs_(step.runs),
         strip_(to.program.address_of(step.strip) / kWord),
@@ -283,8 +277,6 @@ class RelayoutWriter {
   struct Copied {
     std::int64_t filled = 0, read = 0;  // counters, with all copies so far
   };
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const TiledTensor& image_;
   const ChannelRuns runs_;
   const std::int64_t strip_, gathered_, small_words_;

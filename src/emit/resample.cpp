@@ -14,11 +14,8 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using tiled::kResampleFactor;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kHalo = 1;
 constexpr float kBilinearScale = 0x1p-14f;  // of two weights of 7 bits
 
@@ -59,14 +56,12 @@ Draft work_of(const tiled::Resample& step, const TiledTensor& from, const TiledT
                      {emit::step(kWord, 1), emit::step(to.pitch, columns), emit::step(to.row_bytes(column), rows),
                       emit::step(to.tile_bytes(), 1), emit::step(kWord, words)}))
       .nest(t::kPsum, LoopNest(0, sums))
-      .set(t::kAccumulateInside)
+      .sums_inside()
       .set(t::kParam16)
       .set(t::kLanesOff, 6)
       .set(t::kScalingLevel, 5)
       .set(t::kReduceDims, 3)
-      .set(t::kCells, kWord)
-      .set(t::kLastCells, kWord)
-      .set(t::kPsumGroup)
+      .cells(kWord)
       .set(t::kPsumGroupLevel, step.bilinear ? 1 : 0)
       .set_float(t::kScale, step.bilinear ? kBilinearScale : 1.0f)
       .set(r::kXDim, 2)
@@ -89,9 +84,7 @@ void emit_step(Emission& to, const tiled::Resample& step) {
   const TiledTensor& input = to.program.tensor(step.input);
   const TiledTensor& output = to.program.tensor(step.output);
   to.writer.tile_fence(kAllUnits, kCountersOfTiles);
-  for_each_equal_draft(
-      output.owners(), [&](int tile) { return work_of(step, input, output, tile); },
-      [&](Draft draft) { to.writer.add(std::move(draft)); });
+  add_each(to.writer, output.owners(), [&](int tile) { return work_of(step, input, output, tile); });
   to.writer.tile_fence(kAllUnits, 0);
   to.writer.tile_fence(kAllUnits, kCountersOfTiles);
   exchange_halo(to.writer, output, nullptr);

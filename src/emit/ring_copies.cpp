@@ -38,21 +38,14 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-constexpr std::int64_t kLineWords = chip::kWideLineBytes / kWord;
+namespace m = isa::movers;
 
 int levels(const LoopNest& nest) { return static_cast<int>(nest.dims().size()); }
 
 }  // namespace
 
 RingCopyWriter::RingCopyWriter(Emission& to, std::int32_t lines, bool google_pace)
-    : writer_(to.writer),
-      program_(to.program),
-      google_pace_(google_pace),
-      send_line_(lines),
-      receive_line_(lines + tiled::kRingCopyReceive) {}
+    : BlockWriter(to), google_pace_(google_pace), send_line_(lines), receive_line_(lines + tiled::kRingCopyReceive) {}
 
 void RingCopyWriter::start() {
   for (int t = 0; t < chip::kTiles; ++t) {
@@ -103,7 +96,6 @@ LoopNest RingCopyWriter::words_of(const tiled::WordWalk& walk) const {
 }
 
 void RingCopyWriter::read_lines(const tiled::RingCopy& copy, std::int64_t lines) {
-  namespace m = isa::movers;
   const LoopNest words = words_of(copy.target);
   const auto received = [&](int tile) { return writer_.total(TileCounter::kRingReadA, tile); };
   for_each_class(copy.to, received, [&](TileMask tiles, std::int64_t had) {
@@ -146,7 +138,6 @@ void RingCopyWriter::send(const tiled::RingCopy& copy, std::int64_t lines) {
 }
 
 void RingCopyWriter::fill_lines(const tiled::RingCopy& copy, std::int64_t lines) {
-  namespace m = isa::movers;
   const LoopNest words = words_of(copy.source);
   // What has been sent when this copy's lines begin: its own sends are queued already.
   const std::int64_t sent = writer_.total(TileCounter::kRingWrite, copy.from) - lines;
@@ -186,10 +177,9 @@ std::size_t RingCopyWriter::can_share(std::span<const tiled::RingCopy> copies) c
 }
 
 void RingCopyWriter::write_shared(std::span<const tiled::RingCopy> copies) {
-  namespace m = isa::movers;
   const tiled::RingCopy& first = copies[0];
   const auto count = static_cast<std::int64_t>(copies.size());
-  const std::int64_t words = first.source.words(), line_words = std::min(words, kLineWords);
+  const std::int64_t words = first.source.words(), line_words = std::min<std::int64_t>(words, kLineWords);
   const std::int64_t lines = (words + kLineWords - 1) / kLineWords;
   const LoopNest one = words_of(first.target), source = words_of(first.source);
   std::vector<Dim> target = one.dims();

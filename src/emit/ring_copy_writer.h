@@ -11,7 +11,7 @@
 
 namespace reef::emit {
 
-class RingCopyWriter {
+class RingCopyWriter : BlockWriter {
  public:
   // `lines`: the first of tiled::kRingCopyLines lines of wide memory.
   RingCopyWriter(Emission& to, std::int32_t lines, bool google_pace);
@@ -43,8 +43,6 @@ class RingCopyWriter {
   void send(const tiled::RingCopy& copy, std::int64_t lines);
   void fill_lines(const tiled::RingCopy& copy, std::int64_t lines);
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const bool google_pace_;
   const std::int32_t send_line_, receive_line_;
   std::array<Read, chip::kTiles> read_{};

@@ -15,7 +15,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using Lines = tiled::SmallSoftmaxLines;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;

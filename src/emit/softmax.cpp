@@ -33,7 +33,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 namespace t = isa::tensor_op;
 namespace m = isa::movers;
 
@@ -44,11 +43,10 @@ constexpr std::int64_t kMostByte = 255;
 constexpr std::int64_t kMaskWords = 4;
 constexpr float kOutputScale = 1.0f / 256;
 
-class SoftmaxWriter {
+class SoftmaxWriter : BlockWriter {
  public:
   SoftmaxWriter(Emission& to, const tiled::Softmax& step)
-      : writer_(to.writer),
-        program_(to.program),
+      : BlockWriter(to),
         step_(step),
         input_(to.program.tensor(step.input)),
         output_(to.program.tensor(step.output)),
@@ -183,12 +181,10 @@ class SoftmaxWriter {
     draft.tiles(tiles_)
         .loops(loops)
         .nest(t::kPsum, LoopNest(0, sums))
-        .set(t::kPsumGroup)
         .set(t::kPsumGroupLevel, group)
-        .set(t::kAccumulateInside)
+        .sums_inside()
         .set(t::kScalingLevel, static_cast<int>(loops.size()))
-        .set(t::kCells, kCopies)
-        .set(t::kLastCells, kCopies);
+        .cells(kCopies);
     return draft;
   }
   static void requantize(Draft& draft, float scale, float max, float min) {
@@ -272,8 +268,7 @@ class SoftmaxWriter {
                     .nest(t::kParam, constants(pixels()))
                     .set(t::kIn16)
                     .set(t::kOut16)
-                    .set(t::kCells, 2)
-                    .set(t::kLastCells, 2)
+                    .cells(2)
                     .wait(TileCounter::kNarrowToWide, {1, filled + 1, 1}));
   }
 
@@ -336,8 +331,7 @@ class SoftmaxWriter {
             .nest(t::kOut, results(word(cells), halves * lines))
             .nest(t::kParam, LoopNest(lines_ * kQuarters, {step(2, halves), step(kQuarters, lines), repeat(n)})
                                  .swap(2, kQuarters * lines))
-            .set(t::kCells, cells)
-            .set(t::kLastCells, cells)
+            .cells(cells)
             .set(t::kIn16)
             .set(t::kParam16)
             .wait(TileCounter::kNarrowToWide, {2, filled + 1, 1})
@@ -350,8 +344,6 @@ class SoftmaxWriter {
     return nest;
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::Softmax& step_;
   const tiled::TiledTensor& input_;
   const tiled::TiledTensor& output_;

@@ -11,7 +11,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
@@ -45,8 +44,7 @@ Draft SoftmaxParts::operation(Opcode opcode, TileMask tiles, const std::vector<s
       .set(t::kAccumulateInside, how == How::kWideParametersToLine ? 0 : 1)
       .set(t::kIn16, how == How::kWideInput || how == How::kWideBoth ? 1 : 0)
       .set(t::kParam16, how == How::kBytes || how == How::kWideInput ? 0 : 1)
-      .set(t::kCells, cells)
-      .set(t::kLastCells, cells);
+      .cells(cells);
   return draft;
 }
 

@@ -13,10 +13,9 @@
 
 namespace reef::emit {
 
-class SoftmaxParts {
+class SoftmaxParts : protected BlockWriter {
  public:
-  SoftmaxParts(Emission& to, const tiled::TiledTensor& input)
-      : writer_(to.writer), program_(to.program), input_(input) {}
+  SoftmaxParts(Emission& to, const tiled::TiledTensor& input) : BlockWriter(to), input_(input) {}
 
  protected:
   using Counts = std::vector<std::pair<std::int64_t, std::int64_t>>;  // stride, steps
@@ -80,8 +79,6 @@ class SoftmaxParts {
 
   std::int64_t total(TileCounter counter, int tile = 0) const { return writer_.total(counter, tile); }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::TiledTensor& input_;
 };
 

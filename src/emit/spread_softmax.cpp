@@ -31,7 +31,6 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
 using Lines = tiled::SpreadSoftmaxLines;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
@@ -40,7 +39,6 @@ class SpreadSoftmaxWriter : SoftmaxParts {
  public:
   SpreadSoftmaxWriter(Emission& to, const tiled::SpreadSoftmax& step)
       : SoftmaxParts(to, to.program.tensor(step.input)),
-        to_(to),
         step_(step),
         x_(input_.address),
         output_(to.program.tensor(step.output).address),
@@ -454,7 +452,6 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     restart(2);
   }
 
-  Emission& to_;
   const tiled::SpreadSoftmax& step_;
   const std::int64_t x_, output_, row_, differences_;  // bytes
   const std::int64_t lines_, identity_;

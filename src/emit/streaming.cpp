@@ -21,7 +21,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
+namespace q = isa::host_queues;
 
 constexpr std::int64_t kBlock = chip::kParameterFifoUnits / 2;
 constexpr std::int64_t kUnitsKeptFree = 4;
@@ -38,7 +38,6 @@ std::int64_t units_of_chunk(const tiled::ParameterChunk& chunk) {
 
 // Queues the transfer of a chunk into the buffer. The unit that it begins with, counted over the whole program.
 std::int64_t ask_host(Emission& to, const tiled::ParameterChunk& chunk) {
-  namespace q = isa::host_queues;
   ProgramWriter& writer = to.writer;
   const auto bytes = chunk.bytes.span();
   const auto offset = static_cast<std::uint32_t>(to.parameters.size());
@@ -64,7 +63,6 @@ struct Units {
   std::int64_t first = 0, count = 0;
 };
 void pop_lines(ProgramWriter& writer, const Units& units, TileMask tiles, std::int32_t line_words) {
-  namespace q = isa::host_queues;
   writer.add(Draft(Opcode::kPop)
                  .nest(q::kPopIn, units_of_buffer(units.first, units.count))
                  .wait(ScalarCounter::kParameterInfeed, {0, units.first + 1, 1})

@@ -23,8 +23,7 @@
 namespace reef::emit {
 namespace {
 
-using isa::Opcode;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+namespace t = isa::tensor_op;
 
 std::array<std::uint32_t, tiled::kSumWords> weight_words(std::int32_t first, std::int32_t second, std::int32_t zero) {
   const auto pair = [&](std::int32_t low, std::int32_t high) {
@@ -41,10 +40,9 @@ std::array<std::uint32_t, tiled::kSumWords> weight_words(std::int32_t first, std
   return words;
 }
 
-class SumWriter {
+class SumWriter : BlockWriter {
  public:
-  SumWriter(Emission& to, const tiled::Sum& sum)
-      : writer_(to.writer), program_(to.program), sum_(sum), output_(to.program.tensor(sum.output)) {
+  SumWriter(Emission& to, const tiled::Sum& sum) : BlockWriter(to), sum_(sum), output_(to.program.tensor(sum.output)) {
     // The instruction walks from the lower address to the higher.
     const bool in_order = program_.tensor(sum.a).address <= program_.tensor(sum.b).address;
     first_ = &program_.tensor(in_order ? sum.a : sum.b);
@@ -59,8 +57,7 @@ class SumWriter {
     make_lines(writer_, weight_words(first_weight_, second_weight_, weight_zero_), tiled::kSumWords / tiled::kSumLines,
                program_.address_of(sum_.words), program_.line_of(sum_.lines));
     if (sum_.function) load_table(writer_, sum_.function->table, output_.owners());
-    for_each_equal_draft(
-        output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
+    add_each(writer_, output_.owners(), [&](int tile) { return work_of(tile); });
     OwnPixels own;
     own.first.fill(1);
     own.block_words = 1;
@@ -76,7 +73,6 @@ class SumWriter {
   }
 
   Draft work_of(int tile) const {
-    namespace t = isa::tensor_op;
     const Region in = region_of(*first_, output_, tile), out = own_region(output_, tile);
     const std::int64_t distance = region_of(*second_, output_, tile).first_byte - in.first_byte;
     std::vector<std::int64_t> loops = {2, 2};
@@ -101,22 +97,18 @@ class SumWriter {
         .nest(t::kPsum, LoopNest(0, sums))
         .wait(TileCounter::kNarrowToWide, {all, writer_.total(TileCounter::kNarrowToWide, tile), 1})
         .signal(t::kSignalAvdata, 4)
-        .set(t::kAccumulateInside)
+        .sums_inside()
         .set(t::kParam16)
         .set(t::kParamZero, weight_zero_)
-        .set(t::kPsumGroup)
         .set(t::kPsumGroupLevel, 1)
         .set(t::kReduceDims, 3)
         .set(t::kScalingLevel, all - 1)
-        .set(t::kCells, kWord)
-        .set(t::kLastCells, kWord)
+        .cells(kWord)
         .set(t::kConstant, sum_.offset);
     set_results(draft, sum_);
     return draft;
   }
 
-  ProgramWriter& writer_;
-  const tiled::TiledProgram& program_;
   const tiled::Sum& sum_;
   const tiled::TiledTensor& output_;
   const tiled::TiledTensor *first_ = nullptr, *second_ = nullptr;
@@ -126,7 +118,6 @@ class SumWriter {
 }  // namespace
 
 void set_results(Draft& draft, const tiled::WeightedSum& sum) {
-  namespace t = isa::tensor_op;
   draft.set_float(t::kScale, sum.multiplier)
       .set_float(t::kMax, sum.function ? sum.function->max : sum.clamp.max)
       .set_float(t::kMin, sum.function ? sum.function->min : sum.clamp.min)

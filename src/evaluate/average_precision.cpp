@@ -6,7 +6,6 @@
 // among those not yet taken; an overlap of 0.5 makes them right. Of equal scores the earlier sample comes first.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "data/picture.h"
 #include "data/subset.h"

@@ -2,7 +2,6 @@
 #include "evaluate/compare_worker.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "evaluate/outputs.h"

@@ -2,7 +2,6 @@
 #include "evaluate/findings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "evaluate/yolo.h"

@@ -2,9 +2,7 @@
 // Mean IoU of segmentations: for every class the pixels that truth and model both give it, as a share of those that
 // either gives it, over all samples; then the mean over classes that occur in either. Pixels whose truth is the ignored
 // label (255) do not count. A smaller or larger output is read at the place of each pixel of the mask.
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "data/subset.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa/text_parts.h"
 
-#include <array>
 #include <limits>
 
 #include <fmt/format.h>

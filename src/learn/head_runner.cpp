@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/head_runner.h"
 
-#include <cmath>
 #include <cstring>
 #include <memory>
 

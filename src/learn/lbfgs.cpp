@@ -2,7 +2,6 @@
 #include "learn/lbfgs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 
 #include "learn/vector_math.h"

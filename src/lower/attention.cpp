@@ -8,22 +8,19 @@
 //   means    the same with values; results of a head are its run of channels of the joined result
 //
 // Where keys (values) of all heads take too much memory, some heads are done at a time; of one head, some keys.
-#include "lower/attention.h"
 #include "base/divide_up.h"
 
 #include <algorithm>
 
 #include "lower/matrix_product.h"
 #include "lower/ring_copies.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::MatrixProduct;
 using tiled::MatrixRound;
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 
 // One pair of steps: a copy of some heads' keys or values, and the products with them.
 struct Piece {

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;  // that are followed one by one
 constexpr std::int64_t kMostValueBytes = 64 << 10;             // of a tile
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 
 // Elements of a tensor, and for each of them the element of another tensor that it is.
 struct Origin {

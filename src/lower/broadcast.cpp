@@ -4,22 +4,20 @@
 //
 //   one pixel for all, one channel for all   the tiles repeat it by themselves
 //   dimensions of one element otherwise      elements are moved to all places that want them (rearrange.h)
-//   constants                                are made on the chip first (constant_tensor.h)
+//   constants                                are made on the chip first (constant_tensor.cpp)
 //
 // How it is known: our own; how Google's compiler repeats elements is not known.
-
 #include "base/divide_up.h"
-#include "lower/constant_tensor.h"
 #include "lower/element_maps.h"
 #include "lower/elementwise.h"
 #include "lower/rearrange.h"
 #include "lower/reduce.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Elementwise;
-using tiled::TiledTensor;
 
 bool are_spread_alike(const TiledTensor& a, const TiledTensor& b) {
   return a.spread == b.spread && a.height == b.height && a.width == b.width && a.channels == b.channels &&
@@ -90,9 +88,7 @@ Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_
                         computed ? elements_of(builder, part) : constant_vector(builder, op, part));
   what.operands = {Read{input}};
   REEF_ASSIGN_OR_RETURN(what.output, new_part(builder, op, part, like));
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 // Bytes of a row that a tile may have.

@@ -7,12 +7,10 @@
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
-#include "lower/pad.h"
 #include "lower/pixel_patches.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
-
-using tiled::TiledTensor;
 
 namespace {
 

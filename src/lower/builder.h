@@ -22,6 +22,10 @@
 
 namespace reef::lower {
 
+using tiled::TiledTensor;
+
+inline constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+
 // Padding in front of an operator that is not the operator's own, in pixels.
 struct Padding {
   std::int32_t top = 0, bottom = 0, left = 0, right = 0;

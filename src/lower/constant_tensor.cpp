@@ -4,22 +4,19 @@
 //
 // How it is known: our own; how Google's compiler does it is not known (constants that are one number, or one per
 // channel, become biases and multipliers instead: constants.cpp).
-#include "lower/constant_tensor.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "ir/describe.h"
 #include "lower/rearrange.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::FullyConnected;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
 
@@ -34,9 +31,7 @@ std::int32_t add_ones(Builder& builder, std::int32_t op, std::int32_t source, ti
   Rearrangement what;
   what.output = builder.add_tensor(std::move(ones));
   what.source_of = [](std::int64_t) { return ElementSource{}; };
-  const std::int32_t made = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return made;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 // Output k is weight 0 of k; the other three inputs do not count.

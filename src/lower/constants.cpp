@@ -16,27 +16,19 @@
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "ir/describe.h"
 #include "ir/op.h"
-#include "lower/constant_tensor.h"
 #include "lower/elementwise.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Convolution;
 using tiled::Elementwise;
-using tiled::TiledTensor;
 
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 
 bool all_equal(const auto& values) {
   return std::all_of(values.begin(), values.end(), [&](auto v) { return v == values.front(); });
-}
-
-Status finish_one_number(Builder& builder, tiled::Step& step) {
-  auto& work = std::get<Elementwise>(step.work);
-  work.identity = builder.identity(step);
-  builder.take_place(work.output, work.input);
-  return ok_status();
 }
 
 void add_one_number(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output,
@@ -49,7 +41,7 @@ void add_one_number(Builder& builder, std::int32_t op, std::int32_t input, std::
   work.bias = scaling.biases.front();
   work.multiplier = scaling.multipliers.front();
   work.clamp = scaling.clamp;
-  builder.add_step(op, work, {Read{input}}, {output}, finish_one_number);
+  builder.add_step(op, work, {Read{input}}, {output}, finish_elementwise);
 }
 
 template <typename T>

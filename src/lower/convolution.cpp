@@ -9,9 +9,9 @@
 #include "ir/describe.h"
 #include "ir/op.h"
 #include "lower/convolution.h"
-#include "lower/fully_connected.h"
 #include "lower/lowerings.h"
 #include "lower/pixel_patches.h"
+#include "lower/shared_steps.h"
 #include "lower/windows.h"
 
 namespace reef::lower {
@@ -19,7 +19,6 @@ namespace {
 
 using darwinn::LayerKind;
 using tiled::Convolution;
-using tiled::TiledTensor;
 
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.

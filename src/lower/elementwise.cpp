@@ -16,13 +16,6 @@ namespace {
 using numeric::ChipActivation;
 using tiled::Elementwise;
 
-Status finish_elementwise(Builder& builder, tiled::Step& step) {
-  auto& work = std::get<Elementwise>(step.work);
-  work.identity = builder.identity(step);
-  builder.take_place(work.output, work.input);
-  return ok_status();
-}
-
 // x * (input scale / output scale), limited by the activation.
 Status add_rescaling(Builder& builder, std::int32_t op, ChipActivation activation) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
@@ -38,6 +31,13 @@ Status add_rescaling(Builder& builder, std::int32_t op, ChipActivation activatio
 }
 
 }  // namespace
+
+Status finish_elementwise(Builder& builder, tiled::Step& step) {
+  auto& work = std::get<Elementwise>(step.work);
+  work.identity = builder.identity(step);
+  builder.take_place(work.output, work.input);
+  return ok_status();
+}
 
 Result<ChipActivation> fused_activation(const ir::Operator& op) {
   const std::string_view name = op.attributes.get_enum("fused_activation_function", "NONE");

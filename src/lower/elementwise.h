@@ -31,6 +31,9 @@ Result<Image> result_image(const Builder& builder, std::int32_t to);
 // `output`.
 std::int32_t add_repetition(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output);
 
+// The finish function of element-wise steps: the identity, and the input's memory where it can be taken.
+Status finish_elementwise(Builder& builder, tiled::Step& step);
+
 // Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
 Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);
 

@@ -10,17 +10,15 @@
 //   one per channel   c + max(x - c, 0), or c - max(c - x, 0): two changes of bias
 //   anything else     the same as two sums, of the constant as a tensor
 #include "ir/op.h"
-#include "lower/constant_tensor.h"
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/sum.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Sum;
-using tiled::TiledTensor;
 
 constexpr float kHighest = 255;
 

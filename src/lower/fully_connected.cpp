@@ -4,21 +4,18 @@
 // The whole input is brought to every tile that computes, as it lies: pixels whose channels are no whole words have
 // bytes behind them, for which weights that multiply as zero are put between the others. Each tile keeps the weights of
 // its own outputs. Layers with more weights than that are computed by one tile; those of several rows, as images are.
-#include "lower/fully_connected.h"
-
 #include <algorithm>
 
 #include "ir/describe.h"
 #include "lower/convolution.h"
 #include "lower/lowerings.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::FullyConnected;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
 constexpr std::int32_t kMostLoops = 1 << 14;  // steps of a loop of a tensor operation

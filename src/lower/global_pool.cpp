@@ -18,7 +18,6 @@ namespace reef::lower {
 namespace {
 
 using tiled::ChannelRuns;
-using tiled::TiledTensor;
 
 // Sums of more pixels might not fit 32 bits.
 constexpr std::int64_t kMostPixels = 1 << 23;

@@ -13,15 +13,13 @@
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/pool.h"
-#include "lower/sum.h"
+#include "lower/shared_steps.h"
 #include "numeric/chip_squares.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::PixelRoots;
-using tiled::TiledTensor;
 
 // Sums of more squares might not fit 32 bits.
 constexpr std::int32_t kMostChannels = 32768;

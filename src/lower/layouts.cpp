@@ -7,19 +7,16 @@
 
 #include "lower/builder.h"
 #include "lower/element_maps.h"
-#include "lower/pad.h"
 #include "lower/rearrange.h"
 #include "lower/ring_copies.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::RingCopies;
 using tiled::Spread;
-using tiled::TiledTensor;
 using tiled::WordWalk;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 
 bool is_single_pixel(const TiledTensor& tensor) { return tensor.height == 1 && tensor.width == 1; }
 std::int64_t elements(const TiledTensor& tensor) {

@@ -24,11 +24,9 @@ namespace {
 
 using tiled::kLstmGates;
 using tiled::LstmPlace;
-using tiled::TiledTensor;
 
 constexpr std::size_t kCellGate = 2;  // of input, forget, cell and output gate
 constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kHidden = 18, kCell = 19;
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 // A loop of fewer is longer than they are. Words that a pass of a loop may move: a word takes a cycle, and the
 // instructions of a step 8,000 on their way over USB.
 constexpr std::int32_t kLeastLoopSteps = 3, kMostMovedWords = 2048;

@@ -14,21 +14,18 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
-#include "lower/constant_tensor.h"
 #include "lower/lowerings.h"
 #include "lower/rearrange.h"
 #include "lower/ring_copies.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::MatrixProduct;
 using tiled::MatrixRound;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kMostPixels = 1 << 14;  // of a loop
 
 // Leading dimensions of both operands, and which of their matrices each product has.
@@ -230,9 +227,7 @@ std::int32_t moved(Builder& builder, std::int32_t op, std::int32_t from, const I
   what.operands = {Read{from}};
   what.output = builder.add_tensor(std::move(made));
   what.source_of = std::move(map);
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 // Matrices of `rows` x `columns`, one after the other; `transposed`: they lie as columns x rows.

@@ -51,9 +51,7 @@ Result<std::int32_t> quantized_as(Builder& builder, std::int32_t op, std::int32_
   what.output = builder.add_tensor(std::move(changed));
   what.source_of = in_order();
   what.requantizes = true;
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 // A tensor of many dimensions, which no operator computes with, is rows of its last one.

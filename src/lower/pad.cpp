@@ -3,8 +3,6 @@
 //
 // Rows and columns around an image are no work of their own: steps that read it through windows read that much further
 // out, into halos that hold the zero point. For other readers, and for other dimensions, the padded tensor is made.
-#include "lower/pad.h"
-
 #include <algorithm>
 #include <cstring>
 
@@ -12,6 +10,7 @@
 #include "lower/element_maps.h"
 #include "lower/lowerings.h"
 #include "lower/rearrange.h"
+#include "lower/shared_steps.h"
 #include "lower/windows.h"
 
 namespace reef::lower {
@@ -83,9 +82,7 @@ Result<std::int32_t> pad_image(Builder& builder, std::int32_t op, std::int32_t s
   if (is_near(p) && is_reachable) what.operands[0].windows = windows;
   what.source_of =
       by_axes(padded_axes({from.height, from.width, from.channels}, {{p.top, p.bottom}, {p.left, p.right}, {0, 0}}));
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 Result<std::int32_t> make_padding_real(Builder& builder, std::int32_t source, const Value& value) {

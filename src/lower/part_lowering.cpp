@@ -2,12 +2,11 @@
 #include "lower/part_lowering.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "lower/attention.h"
 #include "lower/elementwise.h"
+#include "lower/shared_steps.h"
 #include "lower/transfers.h"
 #include "ops/inferred_shapes.h"
 

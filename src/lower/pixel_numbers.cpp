@@ -5,23 +5,19 @@
 // channels first. What is computed is what the operators say, with the same roundings.
 //
 // How it is known: our own; emit/pixel_numbers.cpp says which parts Google's programs have.
-#include "lower/pixel_numbers.h"
-
 #include <algorithm>
 
 #include "base/divide_up.h"
 #include "ir/op.h"
-#include "lower/constant_tensor.h"
 #include "lower/constants.h"
 #include "lower/elementwise.h"
-#include "lower/sum.h"
+#include "lower/shared_steps.h"
 #include "tiled/pool.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::PixelNumbers;
-using tiled::TiledTensor;
 
 // Wide memory that one step may take; what does not fit is done in rounds.
 constexpr std::int64_t kMostLines = 512;

@@ -10,7 +10,6 @@ namespace {
 
 using tiled::AxisPartition;
 using tiled::Convolution;
-using tiled::TiledTensor;
 using tiled::Window;
 
 constexpr std::int32_t kLanes = chip::kLanesPerCell;

@@ -7,14 +7,13 @@
 #include "ir/op.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/pool.h"
+#include "lower/shared_steps.h"
 #include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Pool;
-using tiled::TiledTensor;
 
 // Lines that a pool may take for its pixels at once. More would leave little room for parameters, and for the
 // convolution before it, which may still be running.

@@ -3,12 +3,11 @@
 //
 // How it is known: as Google's compiler does it (docs/hardware/google_programs.md#prelu); 798 of 798 instructions of a
 // network regenerated.
-#include <algorithm>
 
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/sum.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 

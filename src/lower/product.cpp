@@ -5,14 +5,13 @@
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/pixel_numbers.h"
+#include "lower/shared_steps.h"
 #include "ops/table_functions.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Product;
-using tiled::TiledTensor;
 
 // Narrow memory that the spread operand may take; what does not fit is done in rounds.
 constexpr std::int64_t kMostSpreadBytes = 16 << 10;

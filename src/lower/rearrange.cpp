@@ -136,7 +136,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
 
 }  // namespace
 
-void add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what) {
+std::int32_t add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what) {
   for (Read& read : what.operands) {
     const tiled::TiledTensor& tensor = builder.tensor(read.tensor);
     if (!read.windows) continue;
@@ -153,6 +153,7 @@ void add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what) {
                    [plan](Builder& b, tiled::Step& step) -> Status { return finish_transfers(b, step, *plan); });
   builder.add_step(op, LocalCopies{}, reads, {output},
                    [plan](Builder& b, tiled::Step& step) -> Status { return finish_copies(b, step, *plan); });
+  return output;
 }
 
 }  // namespace reef::lower

@@ -43,7 +43,7 @@ struct Rearrangement {
   bool requantizes = false;
 };
 
-// Adds the steps. Operands and output have the same quantization unless it requantizes.
-void add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what);
+// Adds the steps and gives the output. Operands and output have the same quantization unless it requantizes.
+std::int32_t add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what);
 
 }  // namespace reef::lower

@@ -12,7 +12,6 @@ using tiled::LocalCopy;
 using tiled::RingCopy;
 using tiled::TileMask;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 // Copies over the ring from one tile to another that go directly where the words belong; if it takes more, the words go
 // to a buffer first.
 constexpr std::size_t kMostDirectCopies = 8;

@@ -22,13 +22,10 @@
 #include "lower/global_pool.h"
 #include "lower/lowerings.h"
 #include "lower/movement.h"
-#include "lower/pixel_numbers.h"
-#include "lower/pool.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
-
-using tiled::TiledTensor;
 
 constexpr std::int32_t kTilesPerAxis = tiled::kTilesPerAxis;
 // Of a tile, that a window over a whole row or column of the image may need; above it the image is laid out anew.
@@ -224,9 +221,7 @@ Result<std::int32_t> moved_to_grid(Builder& builder, std::int32_t op, std::int32
   what.operands = {Read{from}};
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(source, image));
   what.source_of = std::move(map);
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 Result<Reduction> reduction_of(const Builder& builder, std::int32_t op) {

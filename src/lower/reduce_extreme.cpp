@@ -17,15 +17,12 @@
 #include "ir/op.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/pool.h"
 #include "lower/reduce.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
-using tiled::TiledTensor;
-
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kTiles = tiled::kTilesPerAxis;
 constexpr std::int32_t kMostWindow = 32;  // of a first stage, in pixels along an axis
 constexpr std::int32_t kFewPixels = 64;   // in a row of which one tile may take the maximum

@@ -5,14 +5,12 @@
 //
 // How it is known: the four networks of the collection that reshape images, row for row (emit/reflow.cpp). That groups
 // are the largest divisor of the number of pixels up to 16 rests on two of them (9 and 4096 pixels of one channel).
-#include "lower/reflow.h"
-
 #include <algorithm>
 
 #include "formats/darwinn/parameters/selection_matrix.h"
 #include "ir/op.h"
 #include "lower/convolution.h"
-#include "lower/fully_connected.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
@@ -20,9 +18,7 @@ namespace {
 using tiled::Reflow;
 using tiled::ReflowStrips;
 using tiled::Spread;
-using tiled::TiledTensor;
 
-constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kMostGroup = 16;                      // pixels
 constexpr std::int64_t kMostWords = (1 << 14) - 1;           // steps of one loop
 constexpr std::int64_t kMostBytes = chip::kNarrowBytes / 2;  // of a tile, so that other things have room

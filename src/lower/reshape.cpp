@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RESHAPE, SQUEEZE, EXPAND_DIMS: another shape for the same elements. No work of their own: the result is the operand's
 // tiled tensor, in whatever layout it has. Readers that need another one ask for it (Builder::grid, vector, copies).
-// Only at -O0, images that become vectors are moved at once, as in Google's programs (reflow.h).
-#include "lower/reshape.h"
-
+// Only at -O0, images that become vectors are moved at once, as in Google's programs (reflow.cpp).
 #include "ir/describe.h"
 #include "lower/lowerings.h"
-#include "lower/reflow.h"
+#include "lower/shared_steps.h"
 #include "ops/registry.h"
 
 namespace reef::lower {

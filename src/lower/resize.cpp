@@ -77,7 +77,6 @@ LocalCopy copy_of(const tiled::TiledTensor& tensor, int tile, const Edge& edge) 
     return tensor.offset + tensor.rows.place(row, y) * tensor.row_bytes(column) +
            tensor.columns.place(column, x) * tensor.pitch;
   };
-  constexpr std::int32_t kWord = chip::kNarrowWordBytes;
   LocalCopy copy;
   copy.source = copy.target = tensor.object;
   copy.source_offset = byte(edge.from_y, edge.from_x);
@@ -133,9 +132,7 @@ Result<std::int32_t> private_copy(Builder& builder, std::int32_t op, std::int32_
   what.operands = {Read{tensor}};
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(from, {image.height, image.width, image.channels}));
   what.source_of = in_order();
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 Status double_size(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to, const Resize& how) {

@@ -224,9 +224,7 @@ Result<std::int32_t> image_to_read(Builder& builder, std::int32_t op, std::int32
   what.operands = {Read{image, Windows{{.outputs = axes.y.extent, .pad_before = -axes.y.begin},
                                        {.outputs = axes.x.extent, .pad_before = -axes.x.begin}}}};
   what.source_of = by_axes(extended(axes, channels));
-  const std::int32_t output = what.output;
-  add_rearrangement(builder, op, std::move(what));
-  return output;
+  return add_rearrangement(builder, op, std::move(what));
 }
 
 // ---- Phases ----

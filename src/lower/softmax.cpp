@@ -9,15 +9,14 @@
 #include <limits>
 
 #include "ir/describe.h"
-#include "lower/attention.h"
 #include "lower/lowerings.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Spread;
 using tiled::SpreadSoftmax;
-using tiled::TiledTensor;
 using tiled::TileMask;
 
 constexpr std::int32_t kMostElements = 16384;  // steps of a maximum that a loop can count

@@ -13,14 +13,12 @@
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
-#include "lower/pixel_numbers.h"
-#include "lower/sum.h"
+#include "lower/shared_steps.h"
 
 namespace reef::lower {
 namespace {
 
 using tiled::Sum;
-using tiled::TiledTensor;
 
 bool is_sliced(const TiledTensor& tensor) { return tensor.is_part || tensor.rows.is_local; }
 

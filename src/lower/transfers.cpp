@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/transfers.h"
+#include "lower/shared_steps.h"
 
 #include <algorithm>
 
 #include "ir/describe.h"
 #include "ir/op.h"
-#include "lower/reshape.h"
 #include "tiled/uneven_input.h"
 
 namespace reef::lower {
 namespace {
-
-using tiled::TiledTensor;
 
 // The copy's buffers must lie beside the input tensor. Google's compiler asks for this much below it whatever the size
 // of the constants behind them.

@@ -17,8 +17,8 @@
 #include "lower/convolution.h"
 #include "lower/lowerings.h"
 #include "lower/movement.h"
-#include "lower/pad.h"
 #include "lower/row_relations.h"
+#include "lower/shared_steps.h"
 #include "lower/windows.h"
 
 namespace reef::lower {

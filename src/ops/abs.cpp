@@ -11,8 +11,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16 (quantized or plain)", "int32"};
-
 template <typename T>
 T plain_magnitude(T x) {
   return x < 0 ? static_cast<T>(0u - static_cast<std::uint32_t>(x)) : x;
@@ -53,12 +51,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef abs_op =
     define({.name = name_of(Op::ABS),
             .summary = "Absolute value.",
-
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32; int8; int16 (quantized or plain); int32",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kNeverNegative}),
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1).", .rewrite = "unary"}});
 

@@ -10,9 +10,6 @@ namespace {
 constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the sum"},
     {"pot_scale_int16", "int16 with power-of-two scales: shift one input instead of rescaling both"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16 (quantized, or plain)", "int32", "int64"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
 
 Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::kPlus); }
 
@@ -21,13 +18,10 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::k
 constinit const OpDef add_op =
     define({.name = name_of(Op::ADD),
             .summary = "Element-wise sum, with broadcasting.",
-            .inputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
+            .types = "float32; int8; uint8; int16 (quantized, or plain); int32; int64",
             .form = Form::kBinary,
             .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
-            .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10}});
 

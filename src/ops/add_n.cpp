@@ -12,8 +12,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int32"};
-
 constexpr Range<float> kFinite = {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()};
 
 Status infer(InferContext& ctx) {
@@ -23,8 +21,7 @@ Status infer(InferContext& ctx) {
                  "input {} has shape {}, but input 0 has {}; they must be equal", i, ctx.input(i).shape.to_string(),
                  ctx.input(0).shape.to_string());
   }
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
+  return give_shape(ctx, ctx.input(0).shape);
 }
 
 template <typename T>
@@ -59,7 +56,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef add_n_op = define({.name = name_of(Op::ADD_N),
                                          .summary = "Element-wise sum of two or more tensors of one shape.",
                                          .inputs = {2, kAnyNumber},
-                                         .types = kTypes,
+                                         .types = "float32; int32",
                                          .form = Form::kElementwise,
                                          .traits = trait_set({Trait::kKeepsNonNegative}),
                                          .infer = infer,

@@ -6,11 +6,6 @@
 #include "ops/arg_min_max.h"
 
 namespace reef::ops {
-namespace {
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_arg_min_max(ctx, true); }
-
-}  // namespace
 
 constinit const OpDef arg_max_op = define(
     {.name = name_of(Op::ARG_MAX),
@@ -20,7 +15,7 @@ constinit const OpDef arg_max_op = define(
      .types = kArgMinMaxTypes,
      .traits = trait_set({Trait::kTakesLargest}),
      .infer = infer_arg_min_max,
-     .prepare = prepare,
+     .prepare = [](PrepareContext& ctx) { return prepare_arg_min_max(ctx, true); },
      .chip = {.instead =
                   "End the model with the scores and take the index on the CPU: it is a small loop over the output."}});
 

@@ -6,11 +6,6 @@
 #include "ops/arg_min_max.h"
 
 namespace reef::ops {
-namespace {
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_arg_min_max(ctx, false); }
-
-}  // namespace
 
 constinit const OpDef arg_min_op =
     define({.name = name_of(Op::ARG_MIN),
@@ -19,7 +14,7 @@ constinit const OpDef arg_min_op =
             .attributes = kArgMinMaxAttributes,
             .types = kArgMinMaxTypes,
             .infer = infer_arg_min_max,
-            .prepare = prepare,
+            .prepare = [](PrepareContext& ctx) { return prepare_arg_min_max(ctx, false); },
             .chip = {.instead = "End the model with the values and take the index on the CPU."}});
 
 }  // namespace reef::ops

@@ -8,6 +8,7 @@
 
 #include "kernels/reduce/extreme_byte.h"
 #include "ops/checks.h"
+#include "ops/op_def.h"
 
 namespace reef::ops {
 namespace {
@@ -118,8 +119,7 @@ Status infer_arg_min_max(InferContext& ctx) {
   for (int i = 0; i < input.rank(); ++i) {
     if (i != axis) output.push_back(input[i]);
   }
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 Result<Kernel> prepare_arg_min_max(PrepareContext& ctx, bool want_max) {

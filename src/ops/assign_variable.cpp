@@ -6,8 +6,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"resource handle, value of any type with a fixed element size"};
-
 Status infer(InferContext&) { return ok_status(); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -32,7 +30,7 @@ constinit const OpDef assign_variable_op =
             .summary = "Stores a tensor in a variable.",
             .inputs = {2, 2},
             .outputs = {0, 0},
-            .types = kTypes,
+            .types = "resource handle, value of any type with a fixed element size",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

@@ -9,30 +9,22 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "float64"};
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
   REEF_REQUIRE(ctx.input(0).shape == ctx.input(1).shape, "the shapes {} and {} differ; ATAN2 does not broadcast",
                ctx.input(0).shape.to_string(), ctx.input(1).shape.to_string());
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
+  return give_shape(ctx, ctx.input(0).shape);
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  return for_element_type<float, double>(ctx, ctx.input(0).type, [&]<typename T>() {
-    return binary_kernel<T>(ctx, [](T y, T x) { return std::atan2(y, x); });
-  });
+  return prepare_uniform<float, double>(ctx, []<typename T>(T y, T x) { return std::atan2(y, x); });
 }
 
 }  // namespace
 
 constinit const OpDef atan2_op = define({.name = name_of(Op::ATAN2),
                                          .summary = "Angle of a point from its y and x coordinates.",
-                                         .inputs = {2, 2},
-                                         .types = kTypes,
-                                         .elementwise = input_set({0, 1}),
+                                         .types = "float32; float64",
                                          .form = Form::kBinary,
                                          .infer = infer,
                                          .prepare = prepare,

@@ -31,8 +31,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"adj_y", "the last two dimensions of y are swapped"},
     {"asymmetric_quantize_inputs", "float x, int8 y: quantize x asymmetrically"},
 };
-constexpr std::string_view kTypes[] = {"float32", "int8 (output int8 or int32)", "int16 (y int16 or int8)",
-                                       "hybrid: float32 x, int8 y (per tensor or per column)"};
 constexpr int kBatchDims = 3;  // of tensors seen as rank 5
 constexpr std::int64_t kRowTile = 8;
 constexpr std::int64_t kFloatRowTile = 24;
@@ -134,8 +132,7 @@ Status infer(InferContext& ctx) {
   }
   dims.push_back(x.last(p.adj_x ? 0 : 1));
   dims.push_back(static_cast<std::int32_t>(p.columns));
-  ctx.set_output_shape(0, Shape(std::move(dims)));
-  return ok_status();
+  return give_shape(ctx, Shape(std::move(dims)));
 }
 
 // Swaps the two dimensions of each of `count` matrices of `rows` rows and `columns` columns.
@@ -410,7 +407,8 @@ constinit const OpDef batch_matmul_op =
             .summary = "Matrix products over broadcast leading dimensions.",
             .inputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32; int8 (output int8 or int32); int16 (y int16 or int8); hybrid: float32 x, int8 y (per "
+                     "tensor or per column)",
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10,

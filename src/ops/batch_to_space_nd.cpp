@@ -23,8 +23,7 @@ Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
   REEF_ASSIGN_OR_RETURN(const Blocks blocks, blocks_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx.input(0).shape, blocks));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Status run(RunContext& ctx) {

@@ -40,7 +40,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"time_major", "the input is [time, batch, features] instead of [batch, time, features]"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
 };
-constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights)"};
 
 struct Layer {
   LstmSequence sequence;
@@ -154,7 +153,7 @@ constinit const OpDef bidirectional_sequence_lstm_op =
             .inputs = {1, kInputs},
             .outputs = {1, 2},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32; hybrid (float32 with int8 or uint8 weights)",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

@@ -5,30 +5,17 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
 
-constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  return for_element_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
-      ctx, ctx.input(0).type,
-      [&]<typename T>() { return binary_kernel<T>(ctx, [](T a, T b) { return static_cast<T>(a ^ b); }); });
-}
-
-}  // namespace
-
-constinit const OpDef bitwise_xor_op =
-    define({.name = name_of(Op::BITWISE_XOR),
-            .summary = "Exclusive or of the bits of two elements, with broadcasting.",
-            .inputs = {2, 2},
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
-            .form = Form::kBinary,
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.instead = "Keep integer logic out of the network."}});
+constinit const OpDef bitwise_xor_op = define(
+    {.name = name_of(Op::BITWISE_XOR),
+     .summary = "Exclusive or of the bits of two elements, with broadcasting.",
+     .types = "int8; uint8; int16; uint16; int32; uint32",
+     .form = Form::kBinary,
+     .prepare =
+         [](PrepareContext& ctx) {
+           return prepare_uniform<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
+               ctx, []<typename T>(T a, T b) { return static_cast<T>(a ^ b); });
+         },
+     .chip = {.instead = "Keep integer logic out of the network."}});
 
 }  // namespace reef::ops

@@ -8,8 +8,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"int32", "int64"};
-
 Status check(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "first shape", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(1)));
@@ -19,8 +17,7 @@ Status check(const OpContext& ctx) {
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(check(ctx));
-  ctx.set_output_shape(0, {std::max(ctx.input(0).shape[0], ctx.input(1).shape[0])});
-  return ok_status();
+  return give_shape(ctx, {std::max(ctx.input(0).shape[0], ctx.input(1).shape[0])});
 }
 
 template <typename T>
@@ -49,7 +46,7 @@ constinit const OpDef broadcast_args_op =
     define({.name = name_of(Op::BROADCAST_ARGS),
             .summary = "Computes the shape that two shapes broadcast to.",
             .inputs = {2, 2},
-            .types = kTypes,
+            .types = "int32; int64",
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with fixed input sizes: it only computes a shape.",

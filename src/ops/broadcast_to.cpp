@@ -12,7 +12,6 @@ namespace reef::ops {
 namespace {
 
 constexpr int kHighestRank = 8;  // TFLite's limit
-constexpr std::string_view kTypes[] = {"any of 8, 16, 32, 64 or 128 bits", "shape: int32, int64"};
 
 // Size of the input along the output's dimension i; new dimensions in front have size 1.
 std::int32_t aligned_size(const Shape& input, const Shape& output, int i) {
@@ -39,8 +38,7 @@ Status infer(InferContext& ctx) {
     REEF_REQUIRE(size == 1 || size == output[i], "{} cannot be broadcast to {}", input.to_string(), output.to_string());
   }
   REEF_RETURN_IF_ERROR(check_shape(output));
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 // Offset in the input, in elements, of what the output holds at `index` of its dimensions [0, end).
@@ -94,7 +92,7 @@ constinit const OpDef broadcast_to_op =
     define({.name = name_of(Op::BROADCAST_TO),
             .summary = "Repeats a tensor up to a given shape.",
             .inputs = {2, 2},
-            .types = kTypes,
+            .types = "any of 8, 16, 32, 64 or 128 bits; shape: int32, int64",
             .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,

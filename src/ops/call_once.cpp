@@ -7,7 +7,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"init_subgraph_index", "subgraph to run; it has no inputs and no outputs"}};
-constexpr std::string_view kTypes[] = {"no operands"};
 
 Status infer(InferContext&) { return ok_status(); }
 
@@ -27,7 +26,7 @@ constinit const OpDef call_once_op = define({.name = name_of(Op::CALL_ONCE),
                                              .inputs = {0, 0},
                                              .outputs = {0, 0},
                                              .attributes = kAttributes,
-                                             .types = kTypes,
+                                             .types = "no operands",
                                              .has_state = true,
                                              .infer = infer,
                                              .prepare = prepare,

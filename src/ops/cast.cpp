@@ -21,9 +21,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"in_data_type", "ignored: the input tensor's type counts"},
                                         {"out_data_type", "ignored: the output tensor's type counts"}};
-constexpr std::string_view kTypes[] = {
-    "any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64, complex64",
-    "int4, uint4, int2 from and to float32"};
 
 // Element types whose bit pattern differs from their C++ arithmetic type.
 struct Half {
@@ -194,10 +191,9 @@ constinit const OpDef cast_op =
     define({.name = name_of(Op::CAST),
             .summary = "Converts numbers to another type.",
             .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64, complex64; "
+                     "int4, uint4, int2 from and to float32",
             .form = Form::kUnary,
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Give the model 8-bit inputs and outputs, so that nothing is left to convert.",
                      .rewrite = "io"}});

@@ -10,8 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "float16", "int8", "int16 (both quantized or plain)", "int32"};
-
 template <typename T>
 Result<Kernel> integer_ceil(const OpContext& ctx) {
   if (!ctx.input(0).quantization->is_quantized()) return map_kernel<T, T>([](T x) { return x; });
@@ -48,12 +46,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef ceil_op = define(
     {.name = name_of(Op::CEIL),
      .summary = "Rounds up.",
-
-     .types = kTypes,
-     .elementwise = input_set({0}),
+     .types = "float32; float16; int8; int16 (both quantized or plain); int32",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 

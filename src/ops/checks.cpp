@@ -7,6 +7,7 @@
 #include <string>
 
 #include "numeric/fixed_point.h"
+#include "ops/op_def.h"
 
 namespace reef::ops {
 namespace {
@@ -167,10 +168,7 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
-Status infer_same_shape(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
+Status infer_same_shape(InferContext& ctx) { return give_shape(ctx, ctx.input(0).shape); }
 
 Status check_shape(const Shape& shape) {
   REEF_REQUIRE(shape.is_usable(), "shape {} is negative or has more than 2^31 - 1 elements", shape.to_string());

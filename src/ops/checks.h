@@ -61,9 +61,6 @@ Result<int> normalize_axis(std::int64_t axis, int rank);
 // Shape of a NumPy-style broadcast, or an error naming both shapes.
 Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 
-// Shape inference of ops whose output 0 has the shape of input 0.
-Status infer_same_shape(InferContext& ctx);
-
 // Checks the element count and bytes of a shape computed from foreign numbers before it is used.
 Status check_shape(const Shape& shape);
 

@@ -37,22 +37,14 @@ Result<Kernel> prepare_ordering(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(1)));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kBool}));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return plain_comparison<float, Compare>(ctx);
-    case DataType::kInt16:
-      return plain_comparison<std::int16_t, Compare>(ctx);
-    case DataType::kInt32:
-      return plain_comparison<std::int32_t, Compare>(ctx);
-    case DataType::kInt64:
-      return plain_comparison<std::int64_t, Compare>(ctx);
-    case DataType::kInt8:
-      return quantized_comparison<std::int8_t, Compare>(ctx);
-    case DataType::kUInt8:
-      return quantized_comparison<std::uint8_t, Compare>(ctx);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
+        if constexpr (sizeof(T) == 1) {
+          return quantized_comparison<T, Compare>(ctx);
+        } else {
+          return plain_comparison<T, Compare>(ctx);
+        }
+      });
 }
 
 // Compare is std::equal_to<> or std::not_equal_to<>.

@@ -46,8 +46,7 @@ Status infer(InferContext& ctx) {
                joined, axis);
   Shape result = first;
   result[axis] = static_cast<std::int32_t>(joined);
-  ctx.set_output_shape(0, std::move(result));
-  return ok_status();
+  return give_shape(ctx, std::move(result));
 }
 
 using Table = std::array<std::uint8_t, 256>;

@@ -37,9 +37,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
-constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
-                                       "int16 (weights int8 or int4, bias int32 or int64)",
-                                       "hybrid: float32 with int8, uint8 or int4 weights"};
 
 Result<ConvShape> shape_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
@@ -59,22 +56,8 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
 
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
-  ctx.set_output_shape(0, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
-                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
-  return ok_status();
-}
-
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<FloatConvWeights> packed(
-      ctx.input(1), [s](const Tensor& weights) { return pack_float_weights(weights.values<float>().data(), s); });
-  return Kernel([=](RunContext& run_ctx) {
-    run_float_convolution(run_ctx, s, run_ctx.input(0).values<float>().data(), *packed.get(run_ctx.input(1)),
-                          float_output(run_ctx, kOperands.bias, range),
-                          run_ctx.output(0).mutable_values<float>().data());
-    return ok_status();
-  });
+  return give_shape(ctx, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
+                          static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
 }
 
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
@@ -111,7 +94,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+      return ctx.input(1).type == DataType::kFloat32 ? float_panels_kernel(ctx, s, kOperands) : prepare_hybrid(ctx, s);
     case DataType::kUInt8: {
       REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
       return dense_kernel<std::uint8_t, std::uint8_t>(ctx, s, kOperands, scaling);
@@ -160,7 +143,8 @@ constinit const OpDef conv_2d_op = define(
      .summary = "2-D convolution, dense or in groups.",
      .inputs = {2, 3},
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "float32; uint8; int8 (weights int8 or int4, per tensor or per channel); int16 (weights int8 or int4, "
+              "bias int32 or int64); hybrid: float32 with int8, uint8 or int4 weights",
      .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,

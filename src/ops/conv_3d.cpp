@@ -22,7 +22,6 @@ constexpr AttributeDoc kAttributes[] = {{"padding", "SAME or VALID"},
                                         {"dilation_h_factor", "distance of the window's elements downwards"},
                                         {"dilation_w_factor", "distance of the window's elements to the right"},
                                         {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"}};
-constexpr std::string_view kTypes[] = {"float32"};
 constexpr int kBias = 2;
 
 struct VolumeShape {
@@ -59,8 +58,7 @@ Result<VolumeShape> shape_of(const OpContext& ctx) {
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const VolumeShape s, shape_of(ctx));
   const auto size = [&](std::size_t i) { return static_cast<std::int32_t>(s.axes[i].output); };
-  ctx.set_output_shape(0, {ctx.input(0).shape[0], size(0), size(1), size(2), ctx.input(1).shape[4]});
-  return ok_status();
+  return give_shape(ctx, {ctx.input(0).shape[0], size(0), size(1), size(2), ctx.input(1).shape[4]});
 }
 
 // Adds the products of the output pixel at (z, y, x) to `sums`, one for each output channel.
@@ -122,7 +120,7 @@ constinit const OpDef conv_3d_op =
             .summary = "Convolves a video or volume with a window of three dimensions.",
             .inputs = {2, 3},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32",
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Export the network with ONNX: Reef turns three-dimensional convolutions into "

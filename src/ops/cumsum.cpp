@@ -11,12 +11,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"exclusive", "an element is not part of its own sum"},
                                         {"reverse", "sum from the end towards the beginning"}};
-constexpr std::string_view kTypes[] = {"float32", "int32", "int64"};
-
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
 
 // One slice of [along, inner]: each row of the output is the one before it plus a row of the input.
 template <typename T>
@@ -65,16 +59,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "axis", {DataType::kInt32}));
   REEF_REQUIRE(ctx.input(1).elements() == 1, "axis ('{}') must have one element", ctx.input(1).name);
   REEF_REQUIRE(ctx.input(0).shape.rank() >= 1, "input ('{}') is a scalar; it has no axis", ctx.input(0).name);
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return make_kernel<float>(ctx.attributes());
-    case DataType::kInt32:
-      return make_kernel<std::int32_t>(ctx.attributes());
-    case DataType::kInt64:
-      return make_kernel<std::int64_t>(ctx.attributes());
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() { return make_kernel<T>(ctx.attributes()); });
 }
 
 }  // namespace
@@ -84,8 +70,8 @@ constinit const OpDef cumsum_op =
             .summary = "Takes running sums along an axis.",
             .inputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
-            .infer = infer,
+            .types = "float32; int32; int64",
+            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use a FULLY_CONNECTED or CONV_2D with a triangular matrix of ones."}});
 

@@ -20,8 +20,7 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(
       Shape shape, shape_from(std::vector<std::int64_t>{input.shape[0], input.shape[1] * block, input.shape[2] * block,
                                                         input.shape[3] / (block * block)}));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {

@@ -34,8 +34,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"depth_multiplier", "ignored: follows from the shapes"},
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
 };
-constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
-                                       "int16 (weights int8, bias int64)", "hybrid: float32 with int8 weights"};
 
 Result<ConvShape> shape_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
@@ -51,9 +49,8 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
 
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
-  ctx.set_output_shape(0, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
-                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[3]});
-  return ok_status();
+  return give_shape(ctx, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
+                          static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[3]});
 }
 
 FromTensor<Weights16> widened(const Tensor& weights, std::int32_t zero_point) {
@@ -277,7 +274,8 @@ constinit const OpDef depthwise_conv_2d_op =
             .summary = "2-D convolution of each channel on its own.",
             .inputs = {2, 3},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32; uint8; int8 (weights int8 or int4, per tensor or per channel); int16 (weights int8, "
+                     "bias int64); hybrid: float32 with int8 weights",
             .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
             .infer = infer,
             .prepare = prepare,

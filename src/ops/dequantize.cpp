@@ -13,9 +13,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"int8, uint8, int4, uint4, int2 (per tensor or per channel) to float32",
-                                       "int16 to float32", "float16 to float32"};
-
 // element(data, i) reads the i-th integer.
 template <typename Element>
 Result<Kernel> dequantize_kernel(const OpContext& ctx, Element element) {
@@ -78,10 +75,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef dequantize_op = define(
     {.name = name_of(Op::DEQUANTIZE),
      .summary = "Quantized numbers (or float16) as float32.",
-     .types = kTypes,
-     .elementwise = input_set({0}),
+     .types =
+         "int8, uint8, int4, uint4, int2 (per tensor or per channel) to float32; int16 to float32; float16 to float32",
      .form = Form::kUnary,
-     .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead =
                   "At the end of a model, give it 8-bit outputs (inference_output_type) and scale them where they are "

@@ -30,7 +30,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"nms_iou_threshold", "overlap (intersection over union) from which the lower score is dropped"},
     {"num_classes", "number of classes, without background"},
     {"y_scale, x_scale, h_scale, w_scale", "what box encodings are divided by"}};
-constexpr std::string_view kTypes[] = {"float32", "uint8 and int8 inputs, dequantized"};
 
 constexpr int kCoordinates = 4;
 constexpr std::int32_t kDefaultDetectionsPerClass = 100;
@@ -282,7 +281,7 @@ constinit const OpDef detection_postprocess_op =
             .inputs = {3, 3},
             .outputs = {4, 4},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32; uint8 and int8 inputs, dequantized",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

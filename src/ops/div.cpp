@@ -17,9 +17,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the quotient"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
 
 // A kernel that refuses `zero` among the divisors and then divides.
 template <typename T, typename F>
@@ -90,13 +87,10 @@ constexpr ChipRule kChipRules[] = {{
 constinit const OpDef div_op =
     define({.name = name_of(Op::DIV),
             .summary = "Element-wise quotient, with broadcasting.",
-            .inputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
+            .types = "float32; int8; uint8; int16; int32",
             .form = Form::kBinary,
             .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
-            .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10,
                      .rules = kChipRules,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.h"
 
+#include "ops/op_def.h"
+
 namespace reef::ops {
 
 Status require_inputs(const OpContext& ctx, int count) {
@@ -11,8 +13,7 @@ Status require_inputs(const OpContext& ctx, int count) {
 Status infer_broadcast(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
   REEF_ASSIGN_OR_RETURN(Shape shape, broadcast_shapes(ctx.input(0).shape, ctx.input(1).shape));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Status require_uniform_types(const OpContext& ctx) {

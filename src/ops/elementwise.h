@@ -31,9 +31,6 @@ inline constexpr std::int64_t kElementwiseGrain = 1 << 15;
 // Refuses an op whose first `count` inputs are not all there.
 Status require_inputs(const OpContext& ctx, int count);
 
-// Output shape of a binary op: the broadcast of both inputs' shapes.
-Status infer_broadcast(InferContext& ctx);
-
 // Both inputs and the output have one type.
 Status require_uniform_types(const OpContext& ctx);
 
@@ -111,6 +108,21 @@ Kernel binary_kernel(const OpContext& ctx, F f) {
     apply_binary<A, Out, B>(run, plan, f);
     return ok_status();
   };
+}
+
+// For ops whose operands and result have one type, one of Ts: f of two elements of it.
+template <typename... Ts, typename F>
+Result<Kernel> prepare_uniform(PrepareContext& ctx, F f) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  return for_element_type<Ts...>(ctx, ctx.input(0).type, [&]<typename T>() { return binary_kernel<T>(ctx, f); });
+}
+
+// The same for f of two bools, which are read as bytes: a file may hold some that are neither 0 nor 1.
+template <typename F>
+Result<Kernel> prepare_logical(PrepareContext& ctx, F f) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input 0", {DataType::kBool}));
+  return binary_kernel<std::uint8_t, bool>(ctx, f);
 }
 
 // The kernel of 8-bit sums and products.

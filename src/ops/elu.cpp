@@ -9,8 +9,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8"};
-
 float elu(float x) { return x < 0.0f ? std::expm1(x) : x; }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -24,11 +22,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef elu_op = define({.name = name_of(Op::ELU),
                                        .summary = "Exponential linear unit.",
-                                       .types = kTypes,
-                                       .elementwise = input_set({0}),
+                                       .types = "float32; int8",
                                        .form = Form::kUnary,
                                        .traits = trait_set({Trait::kKeepsNonNegative}),
-                                       .infer = infer_same_shape,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use RELU or PRELU when training.", .rewrite = "elu"}});
 

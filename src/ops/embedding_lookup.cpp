@@ -15,8 +15,6 @@ namespace {
 
 constexpr int kIds = 0;
 constexpr int kTable = 1;
-constexpr std::string_view kTypes[] = {"any type of fixed size (rows are copied)",
-                                       "hybrid: int8, uint8, int4 or int2 table to float32"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kIds), "ids", 1, 1));
@@ -24,8 +22,7 @@ Status infer(InferContext& ctx) {
                ctx.input(kTable).name, ctx.input(kTable).shape.to_string());
   Shape shape = ctx.input(kTable).shape;
   shape[0] = ctx.input(kIds).shape[0];
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 // copy_row(id, position) for each id, after checking it.
@@ -97,7 +94,7 @@ constinit const OpDef embedding_lookup_op = define(
     {.name = name_of(Op::EMBEDDING_LOOKUP),
      .summary = "Picks rows of a table by number.",
      .inputs = {2, 2},
-     .types = kTypes,
+     .types = "any type of fixed size (rows are copied); hybrid: int8, uint8, int4 or int2 table to float32",
      .infer = infer,
      .prepare = prepare,
      .chip = {

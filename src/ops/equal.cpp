@@ -6,23 +6,13 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool", "string"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_equality<std::equal_to<>>(ctx); }
-
-}  // namespace
+namespace {}  // namespace
 
 constinit const OpDef equal_op = define({.name = name_of(Op::EQUAL),
                                          .summary = "Whether elements are equal, with broadcasting.",
-                                         .inputs = {2, 2},
-                                         .types = kTypes,
+                                         .types = "float32; int8; uint8; int16; int32; int64; bool; string",
                                          .form = Form::kBinary,
-                                         .infer = infer,
-                                         .prepare = prepare,
+                                         .prepare = prepare_equality<std::equal_to<>>,
                                          .chip = {.instead = "Compare on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -9,8 +9,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16"};
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const auto exponential = [](float x) { return std::exp(x); };
@@ -31,11 +29,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef exp_op =
     define({.name = name_of(Op::EXP),
             .summary = "Exponential.",
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32; int8; int16",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kNeverNegative}),
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant.", .rewrite = "unary"}});
 

@@ -7,8 +7,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"any type with a fixed element size"};
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::int64_t value, integer(ctx.input(1), "axis"));
@@ -16,8 +14,7 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(value, input.rank() + 1));
   std::vector<std::int32_t> dims = input.dims();
   dims.insert(dims.begin() + axis, 1);
-  ctx.set_output_shape(0, Shape(std::move(dims)));
-  return ok_status();
+  return give_shape(ctx, Shape(std::move(dims)));
 }
 
 }  // namespace
@@ -26,7 +23,7 @@ constinit const OpDef expand_dims_op =
     define({.name = name_of(Op::EXPAND_DIMS),
             .summary = "Inserts a dimension of size 1.",
             .inputs = {2, 2},
-            .types = kTypes,
+            .types = "any type with a fixed element size",
             .same_bytes = true,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),

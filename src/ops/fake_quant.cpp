@@ -16,7 +16,6 @@ constexpr AttributeDoc kAttributes[] = {{"min", "lower end of the range"},
                                         {"max", "upper end of the range, above min"},
                                         {"num_bits", "2 to 16"},
                                         {"narrow_range", "must be false"}};
-constexpr std::string_view kTypes[] = {"float32"};
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
@@ -49,10 +48,8 @@ constinit const OpDef fake_quant_op =
     define({.name = name_of(Op::FAKE_QUANT),
             .summary = "Rounds float32 to what a quantized tensor could hold.",
             .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32",
             .form = Form::kUnary,
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with full integer quantization, which removes it."}});
 

@@ -10,8 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"any of 8, 16, 32 or 64 bits", "shape: int32, int64"};
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "dims", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "dims", 1, 1));
@@ -23,8 +21,7 @@ Status infer(InferContext& ctx) {
     output.push_back(static_cast<std::int32_t>(dim));
   }
   REEF_RETURN_IF_ERROR(check_shape(output));
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -46,7 +43,7 @@ constinit const OpDef fill_op =
     define({.name = name_of(Op::FILL),
             .summary = "Makes a tensor with one value everywhere.",
             .inputs = {2, 2},
-            .types = kTypes,
+            .types = "any of 8, 16, 32 or 64 bits; shape: int32, int64",
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/float_panels.h"
 
-#include <algorithm>
-
 #include "ops/conv_family.h"
 #include "ops/panel_blocks.h"
 
@@ -53,6 +51,20 @@ void run_float_convolution(const RunContext& ctx, const kernels::ConvShape& s, c
                          kernels::convolve_panels(s, input, panels, group, finish, pixel_begin, pixel_end, panel_begin,
                                                   panel_end, output);
                        });
+}
+
+Result<Kernel> float_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s, const ConvOperands& at) {
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, at.bias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
+  const FromTensor<FloatConvWeights> packed(ctx.input(at.weights), [s](const Tensor& weights) {
+    return pack_float_weights(weights.values<float>().data(), s);
+  });
+  return Kernel([=](RunContext& run_ctx) {
+    run_float_convolution(run_ctx, s, run_ctx.input(at.input).values<float>().data(),
+                          *packed.get(run_ctx.input(at.weights)), float_output(run_ctx, at.bias, range),
+                          run_ctx.output(0).mutable_values<float>().data());
+    return ok_status();
+  });
 }
 
 kernels::ConvShape product_shape(std::int64_t rows, std::int64_t columns, std::int64_t depth) {

@@ -6,25 +6,14 @@
 #include "ops/unary.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "float16"};
-
-Result<Kernel> prepare(PrepareContext& ctx) {
-  return prepare_float_map(ctx, true, [](float x) { return std::floor(x); });
-}
-
-}  // namespace
 
 constinit const OpDef floor_op = define(
     {.name = name_of(Op::FLOOR),
      .summary = "Rounds down.",
-     .types = kTypes,
-     .elementwise = input_set({0}),
+     .types = "float32; float16",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .infer = infer_same_shape,
-     .prepare = prepare,
+     .prepare = [](PrepareContext& ctx) { return prepare_float_map(ctx, true, [](float x) { return std::floor(x); }); },
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -12,10 +12,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16", "int32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 // The divisor is not 0.
 template <typename T>
 T floor_quotient(T a, T b) {
@@ -46,11 +42,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef floor_div_op = define({.name = name_of(Op::FLOOR_DIV),
                                              .summary = "Element-wise quotient rounded down, with broadcasting.",
-                                             .inputs = {2, 2},
-                                             .types = kTypes,
-                                             .elementwise = input_set({0, 1}),
+                                             .types = "float32; int8; int16; int32",
                                              .form = Form::kBinary,
-                                             .infer = infer,
                                              .prepare = prepare,
                                              .chip = {.instead = "Divide on the CPU behind the model."}});
 

@@ -12,10 +12,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16", "int32", "int64"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 template <typename T>
 T floor_remainder(T a, T b) {
   T remainder = 0;
@@ -46,11 +42,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef floor_mod_op =
     define({.name = name_of(Op::FLOOR_MOD),
             .summary = "Element-wise remainder with the divisor's sign, with broadcasting.",
-            .inputs = {2, 2},
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
+            .types = "float32; int8; int16; int32; int64",
             .form = Form::kBinary,
-            .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Divide on the CPU behind the model."}});
 

@@ -34,13 +34,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"asymmetric_quantize_inputs", "float input, integer weights: quantize the input asymmetrically"},
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
-constexpr std::string_view kTypes[] = {
-    "float32",
-    "uint8 (output uint8 or int16)",
-    "int8 (weights int8, int4 or int2, per tensor or per channel)",
-    "int16 (weights int8, int4, int2 or int16; bias int32 or int64)",
-    "hybrid: float32 with int8, uint8, int4 or int2 weights",
-};
 
 // Rows times units, as a 1x1 convolution of `rows` images of one pixel.
 Result<ConvShape> shape_of(const OpContext& ctx) {
@@ -171,19 +164,6 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);
 }
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<FloatConvWeights> packed(
-      ctx.input(1), [s](const Tensor& weights) { return pack_float_weights(weights.values<float>().data(), s); });
-  return Kernel([=](RunContext& run_ctx) {
-    run_float_convolution(run_ctx, s, run_ctx.input(0).values<float>().data(), *packed.get(run_ctx.input(1)),
-                          float_output(run_ctx, kOperands.bias, range),
-                          run_ctx.output(0).mutable_values<float>().data());
-    return ok_status();
-  });
-}
-
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid,
@@ -216,7 +196,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     case DataType::kFloat32:
       if (ctx.input(1).type != DataType::kFloat32) return prepare_hybrid(ctx, s);
       REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
-      return prepare_float(ctx, s);
+      return float_panels_kernel(ctx, s, kOperands);
     case DataType::kUInt8:
       return prepare_uint8(ctx, s);
     case DataType::kInt8:
@@ -267,7 +247,9 @@ constinit const OpDef fully_connected_op = define(
      .inputs = {2, 3},
      .outputs = {1, 2},
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "float32; uint8 (output uint8 or int16); int8 (weights int8, int4 or int2, per tensor or per channel); "
+              "int16 (weights int8, int4, int2 or int16; bias int32 or int64); hybrid: float32 with int8, uint8, int4 "
+              "or int2 weights",
      .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,

@@ -46,8 +46,7 @@ Status infer(InferContext& ctx) {
   for (int d = 0; d < dims.axis; ++d) shape.push_back(input[d]);
   for (int d = dims.batch; d < indices.rank(); ++d) shape.push_back(indices[d]);
   for (int d = dims.axis + 1; d < input.rank(); ++d) shape.push_back(input[d]);
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Status run(RunContext& ctx, Dims dims) {

@@ -26,8 +26,7 @@ Status infer(InferContext& ctx) {
   Shape shape;
   for (int d = 0; d + 1 < ctx.input(1).shape.rank(); ++d) shape.push_back(ctx.input(1).shape[d]);
   for (int d = depth; d < ctx.input(0).shape.rank(); ++d) shape.push_back(ctx.input(0).shape[d]);
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Status run(RunContext& ctx, int depth) {

@@ -15,7 +15,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"approximate", "use the tanh approximation"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
 
 float exact_gelu(float x) {
   constexpr float kMinusRootOfHalf = -0.70710678118654752440f;
@@ -51,11 +50,9 @@ constinit const OpDef gelu_op =
     define({.name = name_of(Op::GELU),
             .summary = "Gaussian error linear unit.",
             .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32; int8; uint8; int16",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kKeepsNonNegative}),
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = 10,
                      .evidence = "Reef's own activation table; Google's compilers leave it on the CPU. Nothing of it "

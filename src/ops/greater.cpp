@@ -6,24 +6,14 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_ordering<std::greater<>>(ctx); }
-
-}  // namespace
+namespace {}  // namespace
 
 constinit const OpDef greater_op =
     define({.name = name_of(Op::GREATER),
             .summary = "Whether elements of the first input are greater, with broadcasting.",
-            .inputs = {2, 2},
-            .types = kTypes,
+            .types = "float32; int8; uint8; int16; int32; int64",
             .form = Form::kBinary,
-            .infer = infer,
-            .prepare = prepare,
+            .prepare = prepare_ordering<std::greater<>>,
             .chip = {.instead = "Compare on the CPU behind the model."}});
 
 }  // namespace reef::ops

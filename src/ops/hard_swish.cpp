@@ -16,8 +16,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8"};
-
 using numeric::saturating_rounding_doubling_high_mul;
 
 struct HardSwishParams {
@@ -97,12 +95,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef hard_swish_op = define(
     {.name = name_of(Op::HARD_SWISH),
      .summary = "Hard swish: x * relu6(x + 3) / 6.",
-
-     .types = kTypes,
-     .elementwise = input_set({0}),
+     .types = "float32; int8; uint8",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Use RELU6 when training, or write it as x * RELU6(x + 3) / 6.", .rewrite = "hard-swish"}});
 

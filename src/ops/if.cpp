@@ -11,7 +11,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"then_subgraph_index", "subgraph to run when the condition is true"},
                                         {"else_subgraph_index", "subgraph to run when it is false"}};
-constexpr std::string_view kTypes[] = {"bool condition, operands of any type with a fixed element size"};
 
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t then_index, subgraph_attribute(ctx, "then_subgraph_index"));
@@ -51,7 +50,7 @@ constinit const OpDef if_op =
             .inputs = {1, kAnyNumber},
             .outputs = {0, kAnyNumber},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "bool condition, operands of any type with a fixed element size",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

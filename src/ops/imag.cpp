@@ -8,8 +8,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"complex64 to float32"};
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kComplex64}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
@@ -20,7 +18,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef imag_op = define({.name = name_of(Op::IMAG),
                                         .summary = "Imaginary part.",
-                                        .types = kTypes,
+                                        .types = "complex64 to float32",
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.instead = "Spectra are computed on the CPU before the network."}});

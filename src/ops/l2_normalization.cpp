@@ -14,7 +14,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"fused_activation_function", "must be NONE"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8"};
 
 // Runs body(in, rows, depth, out) on parts of the rows.
 template <typename T, typename Body>
@@ -67,7 +66,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef l2_normalization_op = define({.name = name_of(Op::L2_NORMALIZATION),
                                                     .summary = "Rows divided by their Euclidean length.",
                                                     .attributes = kAttributes,
-                                                    .types = kTypes,
+                                                    .types = "float32; int8; uint8",
                                                     .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative}),
                                                     .infer = infer_same_shape,
                                                     .prepare = prepare,

@@ -7,8 +7,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32"};
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
@@ -20,7 +18,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef l2_pool_2d_op = define({.name = name_of(Op::L2_POOL_2D),
                                               .summary = "Takes the root of the mean square of a window.",
                                               .attributes = kPoolAttributes,
-                                              .types = kTypes,
+                                              .types = "float32",
                                               .infer = infer_pool,
                                               .prepare = prepare,
                                               .chip = {.instead = "Use MUL, AVERAGE_POOL_2D and RSQRT."}});

@@ -19,7 +19,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"subset_idxs", "landmarks around which the box goes"},
     {"scale_x, scale_y", "what its sizes are multiplied by"},
     {"output_height, output_width", "size of the small picture"}};
-constexpr std::string_view kTypes[] = {"float32"};
 
 using Matrix = std::array<float, 16>;
 
@@ -76,8 +75,7 @@ Matrix transform(const Options& o, std::span<const float> landmarks) {
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "landmarks", 3, 3));
-  ctx.set_output_shape(0, {1, 4, 4});
-  return ok_status();
+  return give_shape(ctx, {1, 4, 4});
 }
 
 Result<Options> read_options(const OpContext& ctx) {
@@ -122,7 +120,7 @@ constinit const OpDef landmarks2_transform_matrix_op =
     define({.name = name_of(Op::Landmarks2TransformMatrix),
             .summary = "The matrix from a picture of a part of the face to the whole, from landmarks (MediaPipe).",
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

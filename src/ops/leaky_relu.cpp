@@ -12,7 +12,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"alpha", "slope below zero"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
 
 // TFLite's fixed-point form of a factor of either sign.
 numeric::Multiplier signed_multiplier(float real) {
@@ -38,21 +37,17 @@ Result<Kernel> quantized_leaky_relu(const OpContext& ctx, float alpha) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const auto alpha = static_cast<float>(ctx.attributes().get_float("alpha"));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return map_kernel<float, float>([alpha](float x) {
-        const float scaled = x * alpha;  // always, so that there is nothing to branch for
-        return x > 0 ? x : scaled;
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
+        if constexpr (sizeof(T) < 4) {
+          return quantized_leaky_relu<T>(ctx, alpha);
+        } else {
+          return map_kernel<T, T>([alpha](T x) {
+            const T scaled = x * alpha;  // always, so that there is nothing to branch for
+            return x > 0 ? x : scaled;
+          });
+        }
       });
-    case DataType::kInt8:
-      return quantized_leaky_relu<std::int8_t>(ctx, alpha);
-    case DataType::kUInt8:
-      return quantized_leaky_relu<std::uint8_t>(ctx, alpha);
-    case DataType::kInt16:
-      return quantized_leaky_relu<std::int16_t>(ctx, alpha);
-    default:
-      return unsupported_types(ctx);
-  }
 }
 
 }  // namespace
@@ -61,11 +56,9 @@ constinit const OpDef leaky_relu_op =
     define({.name = name_of(Op::LEAKY_RELU),
             .summary = "x where positive, alpha * x elsewhere.",
             .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32; int8; uint8; int16",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use PRELU, or MAXIMUM of x and a multiple of x.", .rewrite = "leaky-relu"}});
 

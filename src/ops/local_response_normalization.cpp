@@ -14,7 +14,6 @@ constexpr AttributeDoc kAttributes[] = {{"radius", "channels on each side (one f
                                         {"bias", "added to the sum"},
                                         {"alpha", "factor of the sum"},
                                         {"beta", "exponent"}};
-constexpr std::string_view kTypes[] = {"float32"};
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
@@ -45,7 +44,7 @@ constinit const OpDef local_response_normalization_op =
     define({.name = name_of(Op::LOCAL_RESPONSE_NORMALIZATION),
             .summary = "Divides by a power of the sum of squares of neighbouring channels.",
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32",
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use batch normalization, which is folded into the convolution."}});

@@ -8,8 +8,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16"};
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const DataType type = ctx.input(0).type;
@@ -28,10 +26,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef log_op =
     define({.name = name_of(Op::LOG),
             .summary = "Natural logarithm.",
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32; int8; int16",
             .form = Form::kUnary,
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "End the model before it, or train with a loss that takes the logarithm itself.",
                      .rewrite = "unary"}});

@@ -12,8 +12,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8"};
-
 template <typename T>
 Result<Kernel> log_softmax_8bit(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const UnaryQuantization q, unary_quantization(ctx));
@@ -51,7 +49,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef log_softmax_op =
     define({.name = name_of(Op::LOG_SOFTMAX),
             .summary = "Logarithm of SOFTMAX.",
-            .types = kTypes,
+            .types = "float32; int8; uint8",
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use SOFTMAX; the logarithm is taken on the CPU or by the loss."}});

@@ -7,10 +7,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"bool"};
-
-Status infer(InferContext& ctx) { return infer_same_shape(ctx); }
-
 Status run(RunContext& ctx) {
   // Read as bytes: a file may hold bools that are neither 0 nor 1.
   const std::uint8_t* in = ctx.input(0).values<std::uint8_t>().data();
@@ -32,10 +28,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef logical_not_op = define({.name = name_of(Op::LOGICAL_NOT),
                                                .summary = "Logical negation.",
-                                               .types = kTypes,
-                                               .elementwise = input_set({0}),
+                                               .types = "bool",
                                                .form = Form::kUnary,
-                                               .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep logic out of the network."}});
 

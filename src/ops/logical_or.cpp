@@ -5,29 +5,16 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
 
-constexpr std::string_view kTypes[] = {"bool"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input 0", {DataType::kBool}));
-  // Read as bytes: a file may hold bools that are neither 0 nor 1.
-  return binary_kernel<std::uint8_t, bool>(ctx, [](std::uint8_t a, std::uint8_t b) { return (a != 0) | (b != 0); });
-}
-
-}  // namespace
-
-constinit const OpDef logical_or_op = define({.name = name_of(Op::LOGICAL_OR),
-                                              .summary = "Logical disjunction, with broadcasting.",
-                                              .inputs = {2, 2},
-                                              .types = kTypes,
-                                              .elementwise = input_set({0, 1}),
-                                              .form = Form::kBinary,
-                                              .infer = infer,
-                                              .prepare = prepare,
-                                              .chip = {.instead = "Keep logic out of the network."}});
+constinit const OpDef logical_or_op =
+    define({.name = name_of(Op::LOGICAL_OR),
+            .summary = "Logical disjunction, with broadcasting.",
+            .types = "bool",
+            .form = Form::kBinary,
+            .prepare =
+                [](PrepareContext& ctx) {
+                  return prepare_logical(ctx, [](std::uint8_t a, std::uint8_t b) { return (a != 0) | (b != 0); });
+                },
+            .chip = {.instead = "Keep logic out of the network."}});
 
 }  // namespace reef::ops

@@ -14,8 +14,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "float16", "int8", "uint8", "int16"};
-
 float float_logistic(float x) {
   constexpr float kAlmostOne = 16.619047164916992188f;
   constexpr float kAlmostExponential = -9.0f;
@@ -69,12 +67,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef logistic_op = define({.name = name_of(Op::LOGISTIC),
                                             .summary = "Logistic function (sigmoid).",
-
-                                            .types = kTypes,
-                                            .elementwise = input_set({0}),
+                                            .types = "float32; float16; int8; uint8; int16",
                                             .form = Form::kUnary,
                                             .traits = trait_set({Trait::kNeverNegative}),
-                                            .infer = infer_same_shape,
                                             .prepare = prepare,
                                             .chip = {.first_runtime = 10}});
 

@@ -22,8 +22,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"proj_clip", "the projection is kept within +-proj_clip; 0: no limit"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
 };
-constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights; FULL)",
-                                       "int8 (int8 weights, int16 cell state; FULL)", "uint8 (int16 state; BASIC)"};
 
 // Operands of the basic form.
 constexpr int kInput = 0, kPreviousOutput = 1, kWeights = 2, kBias = 3, kPreviousState = 4, kBasicInputs = 5;
@@ -74,8 +72,7 @@ Status infer(InferContext& ctx) {
   if (!basic) {
     REEF_ASSIGN_OR_RETURN(const kernels::LstmSizes sizes,
                           lstm_sizes(ctx, kFullLstm, batches, ctx.input(kInput).shape[1]));
-    ctx.set_output_shape(0, {batches, static_cast<std::int32_t>(sizes.outputs)});
-    return ok_status();
+    return give_shape(ctx, {batches, static_cast<std::int32_t>(sizes.outputs)});
   }
   REEF_ASSIGN_OR_RETURN(const kernels::BasicLstmSizes s, basic_sizes(ctx));
   const auto cells = static_cast<std::int32_t>(s.cells);
@@ -177,7 +174,8 @@ constinit const OpDef lstm_op =
             .inputs = {1, kFullLstmInputs},
             .outputs = {1, kBasicOutputs},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32; hybrid (float32 with int8 or uint8 weights; FULL); int8 (int8 weights, int16 cell "
+                     "state; FULL); uint8 (int16 state; BASIC)",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

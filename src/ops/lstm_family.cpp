@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/lstm_family.h"
 
-#include <cmath>
-
 #include "ops/checks.h"
 #include "ops/weights.h"
 

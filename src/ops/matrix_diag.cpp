@@ -13,8 +13,7 @@ Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 1, kMaxMovedRank));
   Shape shape = ctx.input(0).shape;
   shape.push_back(shape.last());
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Status run(RunContext& ctx) {

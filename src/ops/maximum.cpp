@@ -8,30 +8,18 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
-      ctx, ctx.input(0).type,
-      [&]<typename T>() { return binary_kernel<T>(ctx, [](T a, T b) { return a > b ? a : b; }); });
-}
-
-}  // namespace
-
-constinit const OpDef maximum_op = define({.name = name_of(Op::MAXIMUM),
-                                           .summary = "The larger of two elements, with broadcasting.",
-                                           .inputs = {2, 2},
-                                           .types = kTypes,
-                                           .elementwise = input_set({0, 1}),
-                                           .form = Form::kBinary,
-                                           .traits = trait_set({Trait::kBroadcasts, Trait::kCopiesOperands}),
-                                           .infer = infer,
-                                           .prepare = prepare,
-                                           .chip = {.first_runtime = 10}});
+constinit const OpDef maximum_op =
+    define({.name = name_of(Op::MAXIMUM),
+            .summary = "The larger of two elements, with broadcasting.",
+            .types = "float32; int8; uint8; int16; int32; int64",
+            .form = Form::kBinary,
+            .traits = trait_set({Trait::kBroadcasts, Trait::kCopiesOperands}),
+            .prepare =
+                [](PrepareContext& ctx) {
+                  return prepare_uniform<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+                      ctx, []<typename T>(T a, T b) { return a > b ? a : b; });
+                },
+            .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -20,8 +20,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
-
 // factor / count, with as many bits kept as the multiplier has room for.
 numeric::Multiplier divide(numeric::Multiplier factor, std::int64_t count) {
   int shift = std::bit_width(static_cast<std::uint64_t>(count)) - 1;
@@ -151,22 +149,14 @@ Result<Kernel> plain_kernel(PrepareContext& ctx) {
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_reduce(ctx));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return plain_kernel<float, float>(ctx);
-    case DataType::kInt32:
-      return plain_kernel<std::int32_t, std::int64_t>(ctx);
-    case DataType::kInt64:
-      return plain_kernel<std::int64_t, std::int64_t>(ctx);
-    case DataType::kInt8:
-      return quantized_kernel<std::int8_t>(ctx);
-    case DataType::kUInt8:
-      return quantized_kernel<std::uint8_t>(ctx);
-    case DataType::kInt16:
-      return quantized_kernel<std::int16_t>(ctx);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
+        if constexpr (sizeof(T) < 4) {
+          return quantized_kernel<T>(ctx);
+        } else {
+          return plain_kernel<T, std::conditional_t<std::is_integral_v<T>, std::int64_t, T>>(ctx);
+        }
+      });
 }
 
 // Most pixels of which one mean is taken: between 8,192, which map, and 32,768, which do not.
@@ -235,11 +225,9 @@ constexpr ChipRule kChipRules[] = {
 constinit const OpDef mean_op =
     define({.name = name_of(Op::MEAN),
             .summary = "Takes means along axes.",
-            .inputs = {2, 2},
             .attributes = kReduceAttributes,
-            .types = kTypes,
+            .types = "float32; int8; uint8; int16; int32; int64",
             .form = Form::kReduction,
-            .infer = infer_reduce,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});
 

@@ -20,9 +20,9 @@
 namespace reef::ops {
 
 // In words, for OpDef::types.
-inline constexpr std::string_view kWholeByteTypes[] = {"float32", "float16", "bfloat16", "float64",   "int8",
-                                                       "int16",   "int32",   "int64",    "uint8",     "uint16",
-                                                       "uint32",  "uint64",  "bool",     "complex64", "complex128"};
+inline constexpr std::string_view kWholeByteTypes =
+    "float32; float16; bfloat16; float64; int8; int16; int32; int64; uint8; uint16; uint32; uint64; bool; complex64; "
+    "complex128";
 
 // Most dimensions that the ops of this family take, as in TFLite.
 inline constexpr int kMaxMovedRank = 8;

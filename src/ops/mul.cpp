@@ -17,11 +17,6 @@ using kernels::Requantize;
 
 constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the product"}};
-constexpr std::string_view kTypes[] = {"float32",       "int8",           "uint8", "int16 (quantized, or plain)",
-                                       "int16 -> int8", "int16 -> uint8", "int32", "uint32",
-                                       "int64"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
 
 template <typename T>
 Result<Kernel> prepare_plain(const PrepareContext& ctx) {
@@ -99,17 +94,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-constinit const OpDef mul_op =
-    define({.name = name_of(Op::MUL),
-            .summary = "Element-wise product, with broadcasting.",
-            .inputs = {2, 2},
-            .attributes = kAttributes,
-            .types = kTypes,
-            .elementwise = input_set({0, 1}),
-            .form = Form::kBinary,
-            .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10}});
+constinit const OpDef mul_op = define(
+    {.name = name_of(Op::MUL),
+     .summary = "Element-wise product, with broadcasting.",
+     .attributes = kAttributes,
+     .types = "float32; int8; uint8; int16 (quantized, or plain); int16 -> int8; int16 -> uint8; int32; uint32; int64",
+     .form = Form::kBinary,
+     .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
+     .prepare = prepare,
+     .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -4,22 +4,15 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32"};
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_non_max_suppression(ctx, false); }
-
-}  // namespace
 
 constinit const OpDef non_max_suppression_v4_op =
     define({.name = name_of(Op::NON_MAX_SUPPRESSION_V4),
             .summary = "Chooses boxes by score, leaving out overlapping ones.",
             .inputs = {5, 5},
             .outputs = {2, 2},
-            .types = kTypes,
+            .types = "float32",
             .infer = infer_non_max_suppression,
-            .prepare = prepare,
+            .prepare = [](PrepareContext& ctx) { return prepare_non_max_suppression(ctx, false); },
             .chip = {.instead = "Do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

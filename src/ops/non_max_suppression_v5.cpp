@@ -5,22 +5,15 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32"};
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_non_max_suppression(ctx, true); }
-
-}  // namespace
 
 constinit const OpDef non_max_suppression_v5_op =
     define({.name = name_of(Op::NON_MAX_SUPPRESSION_V5),
             .summary = "Chooses boxes by score, leaving out or lowering overlapping ones.",
             .inputs = {6, 6},
             .outputs = {3, 3},
-            .types = kTypes,
+            .types = "float32",
             .infer = infer_non_max_suppression,
-            .prepare = prepare,
+            .prepare = [](PrepareContext& ctx) { return prepare_non_max_suppression(ctx, true); },
             .chip = {.instead = "Do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -5,23 +5,13 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool", "string"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_equality<std::not_equal_to<>>(ctx); }
-
-}  // namespace
+namespace {}  // namespace
 
 constinit const OpDef not_equal_op = define({.name = name_of(Op::NOT_EQUAL),
                                              .summary = "Whether elements differ, with broadcasting.",
-                                             .inputs = {2, 2},
-                                             .types = kTypes,
+                                             .types = "float32; int8; uint8; int16; int32; int64; bool; string",
                                              .form = Form::kBinary,
-                                             .infer = infer,
-                                             .prepare = prepare,
+                                             .prepare = prepare_equality<std::not_equal_to<>>,
                                              .chip = {.instead = "Compare on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -11,7 +11,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"axis", "where the new dimension goes; -1: last"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int32", "int64", "bool", "indices: int32, int64"};
 
 Result<int> new_axis(const OpContext& ctx) {
   const int rank = ctx.input(0).shape.rank();
@@ -33,8 +32,7 @@ Status infer(InferContext& ctx) {
     if (i < indices.rank()) output.push_back(indices[i]);
   }
   REEF_RETURN_IF_ERROR(check_shape(output));
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 // Output viewed as [prefix, depth, suffix]: all off, then one on per index.
@@ -98,7 +96,7 @@ constinit const OpDef one_hot_op = define({.name = name_of(Op::ONE_HOT),
                                            .summary = "Turns indices into vectors that are on at one position.",
                                            .inputs = {4, 4},
                                            .attributes = kAttributes,
-                                           .types = kTypes,
+                                           .types = "float32; int8; uint8; int32; int64; bool; indices: int32, int64",
                                            .infer = infer,
                                            .prepare = prepare,
                                            .chip = {.instead = "Make one-hot vectors on the CPU before the model."}});

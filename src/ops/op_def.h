@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 #include "ir/op.h"
@@ -34,7 +35,7 @@ struct AttributeDoc {
 // is. Code that needs such a property asks for it here, so that it holds for ops that are added later, too.
 enum class Form : std::uint8_t {
   kOther,
-  kUnary,        // output 0 is a function of input 0, element by element
+  kUnary,        // output 0 is a function of input 0, element by element; it has its shape
   kBinary,       // output 0 is a function of inputs 0 and 1, element by element, with broadcasting
   kElementwise,  // the same with another number of inputs, or with broadcasting of its own (ADD_N, SELECT)
   kMove,       // every element of the outputs is an element of an input, or padding; which one, shapes, attributes and
@@ -67,8 +68,8 @@ struct OpDef {
   std::string_view summary;  // one sentence, for docs/ops.md
   Arity inputs = {}, outputs = {};
   std::span<const AttributeDoc> attributes = {};
-  // Supported element types, in words for docs/ops.md: "float32", "int8 (per-channel weights)", "hybrid", ...
-  std::span<const std::string_view> types = {};
+  // Supported element types, in words for docs/ops.md: "float32; int8 (per-channel weights); hybrid".
+  std::string_view types;
   bool is_custom = false;
   bool has_state = false;  // reads or changes something beside its operands: never folded at load time
   // The result depends on the input's shape alone (SHAPE, RANK): it is computed before the model runs, with the input's
@@ -90,8 +91,26 @@ struct OpDef {
   ChipSupport chip = {};  // nothing said: runs on the CPU only
 };
 
-// Refuses an incomplete op while compiling: a throw is not a constant expression.
+// Sets the shape of output 0, at the end of an inference: `return give_shape(ctx, shape);`.
+inline Status give_shape(InferContext& ctx, Shape shape) {
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+// Shape inference of each form, where the op has none of its own.
+Status infer_same_shape(InferContext& ctx);  // output 0 has the shape of input 0
+Status infer_broadcast(InferContext& ctx);   // inputs 0 and 1 broadcast, as in NumPy
+Status infer_reduce(InferContext& ctx);      // input 1 has axes of input 0, "keep_dims" says what is left of them
+
+// Fills in what follows from the form. Refuses an incomplete op while compiling: a throw is not a constant expression.
 consteval OpDef define(OpDef def) {
+  const bool is_binary = def.form == Form::kBinary, is_reduction = def.form == Form::kReduction;
+  if (is_binary || is_reduction) def.inputs = {2, 2};
+  if (def.form == Form::kUnary) def.elementwise = input_set({0});
+  if (is_binary) def.elementwise = input_set({0, 1});
+  if (!def.infer && def.form == Form::kUnary) def.infer = infer_same_shape;
+  if (!def.infer && is_binary) def.infer = infer_broadcast;
+  if (!def.infer && is_reduction) def.infer = infer_reduce;
   if (def.name.empty() || def.summary.empty()) throw "an op needs a name and a summary";
 #ifndef __SANITIZE_ADDRESS__  // under the sanitizers gcc does not take the address of a function in another file for
                               // non-null

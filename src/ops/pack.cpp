@@ -28,8 +28,7 @@ Status infer(InferContext& ctx) {
   }
   std::vector<std::int32_t> dims = ctx.input(0).shape.dims();
   dims.insert(dims.begin() + axis, static_cast<std::int32_t>(count));
-  ctx.set_output_shape(0, Shape(std::move(dims)));
-  return ok_status();
+  return give_shape(ctx, Shape(std::move(dims)));
 }
 
 Status run(RunContext& ctx, int axis) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/movement.h"
+#include "ops/op_def.h"
 #include "ops/quantization_match.h"
 
 namespace reef::ops {
@@ -82,8 +83,7 @@ Status infer_pad(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, pad_paddings_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, padded_shape(ctx.input(0).shape, paddings));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Result<Kernel> prepare_pad(PrepareContext& ctx) {

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "ops/checks.h"
+#include "ops/op_def.h"
 #include "ops/window.h"
 
 namespace reef::ops {
@@ -28,8 +29,7 @@ Status infer_pool(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 4, 4));
   REEF_ASSIGN_OR_RETURN(const WindowAxis rows, vertical(ctx));
   REEF_ASSIGN_OR_RETURN(const WindowAxis columns, horizontal(ctx));
-  ctx.set_output_shape(0, {input.shape[0], rows.output_size, columns.output_size, input.shape[3]});
-  return ok_status();
+  return give_shape(ctx, {input.shape[0], rows.output_size, columns.output_size, input.shape[3]});
 }
 
 Result<kernels::PoolGeometry> pool_geometry(const OpContext& ctx) {

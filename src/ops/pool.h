@@ -16,7 +16,7 @@ inline constexpr AttributeDoc kPoolAttributes[] = {
     {"filter_height", "height of the window, at least 1"},
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"}};
 
-inline constexpr std::string_view kPoolTypes[] = {"float32", "int8", "uint8", "int16"};
+inline constexpr std::string_view kPoolTypes = "float32; int8; uint8; int16";
 
 Status infer_pool(InferContext& ctx);
 

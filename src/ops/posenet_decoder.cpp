@@ -23,7 +23,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"stride", "pixels per cell of the heat maps"},
     {"nms_radius", "pixels within which two key points of a kind are taken for one"},
 };
-constexpr std::string_view kTypes[] = {"uint8", "float32"};
 // Rows and columns of a mask: whatever the size of the long-range offsets, Coral's op says this.
 constexpr std::int32_t kMaskSize = 33;
 // Cells along an axis: positions are floats, which hold every whole number up to here.
@@ -163,7 +162,7 @@ constinit const OpDef posenet_decoder_op =
             .inputs = {3, 4},
             .outputs = {4, 5},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "uint8; float32",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

@@ -15,10 +15,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 template <typename T>
 T product(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -86,11 +82,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef pow_op = define({.name = name_of(Op::POW),
                                        .summary = "Element-wise power, with broadcasting.",
-                                       .inputs = {2, 2},
-                                       .types = kTypes,
-                                       .elementwise = input_set({0, 1}),
+                                       .types = "float32; int32",
                                        .form = Form::kBinary,
-                                       .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use MUL for squares and RSQRT for roots."}});
 

@@ -15,8 +15,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16 (alpha int8)"};
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(infer_broadcast(ctx));
   REEF_REQUIRE(ctx.output(0).shape == ctx.input(0).shape, "alpha's shape {} does not broadcast to the input's {}",
@@ -86,9 +84,7 @@ constexpr ChipRule kChipRules[] = {{
 constinit const OpDef prelu_op = define(
     {.name = name_of(Op::PRELU),
      .summary = "Multiplies negative elements by alpha.",
-     .inputs = {2, 2},
-     .types = kTypes,
-     .elementwise = input_set({0, 1}),
+     .types = "float32; int8; uint8; int16 (alpha int8)",
      .form = Form::kBinary,
      .infer = infer,
      .prepare = prepare,

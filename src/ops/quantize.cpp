@@ -19,10 +19,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32 to int8, uint8, int16 (per tensor or per channel)", "float32 to int4",
-                                       "int8, uint8 to int8, uint8, int16", "int16 to int8, int16, int32",
-                                       "int32 to int8, int16"};
-
 std::int32_t quantized(float x, QuantParams q) {
   return numeric::wrapping_add(numeric::truncate_to_int32(std::round(x / q.scale)), q.zero_point);
 }
@@ -128,10 +124,9 @@ constexpr ChipRule kChipRules[] = {{
 constinit const OpDef quantize_op =
     define({.name = name_of(Op::QUANTIZE),
             .summary = "Quantizes float32, or requantizes integers.",
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32 to int8, uint8, int16 (per tensor or per channel); float32 to int4; int8, uint8 to int8, "
+                     "uint8, int16; int16 to int8, int16, int32; int32 to int8, int16",
             .form = Form::kUnary,
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});
 

@@ -6,12 +6,12 @@
 
 #include "ir/op.h"
 #include "ops/checks.h"
+#include "ops/op_def.h"
 #include "ops/reduce.h"
 
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int32", "int64"};
 constexpr std::int64_t kLongest = std::numeric_limits<std::int32_t>::max();
 
 // Number of elements; checked against kLongest.
@@ -57,8 +57,7 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t size, type == DataType::kFloat32 ? length_of<float>(ctx)
                                                  : type == DataType::kInt32 ? length_of<std::int32_t>(ctx)
                                                                             : length_of<std::int64_t>(ctx));
-  ctx.set_output_shape(0, {size});
-  return ok_status();
+  return give_shape(ctx, {size});
 }
 
 template <typename T>
@@ -75,16 +74,8 @@ Status run(RunContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return Kernel(run<float>);
-    case DataType::kInt32:
-      return Kernel(run<std::int32_t>);
-    case DataType::kInt64:
-      return Kernel(run<std::int64_t>);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int32_t, std::int64_t>(ctx, ctx.input(0).type,
+                                                             []<typename T>() { return Kernel(run<T>); });
 }
 
 }  // namespace
@@ -93,7 +84,7 @@ constinit const OpDef range_op =
     define({.name = name_of(Op::RANGE),
             .summary = "Counts from a start to a limit in equal steps.",
             .inputs = {3, 3},
-            .types = kTypes,
+            .types = "float32; int32; int64",
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",

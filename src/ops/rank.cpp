@@ -6,12 +6,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"any (output int32)"};
-
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, Shape());
-  return ok_status();
-}
+Status infer(InferContext& ctx) { return give_shape(ctx, Shape()); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32}));
@@ -26,7 +21,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef rank_op =
     define({.name = name_of(Op::RANK),
             .summary = "Gives the number of dimensions.",
-            .types = kTypes,
+            .types = "any (output int32)",
             .value_from_shapes = true,
             .infer = infer,
             .prepare = prepare,

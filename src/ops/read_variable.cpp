@@ -9,8 +9,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"resource handle, value of any type with a fixed element size"};
-
 Status infer(InferContext&) {
   return make_error(StatusCode::kDeferred, "a variable's shape is known only when it is read");
 }
@@ -41,7 +39,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef read_variable_op =
     define({.name = name_of(Op::READ_VARIABLE),
             .summary = "Loads a variable's value.",
-            .types = kTypes,
+            .types = "resource handle, value of any type with a fixed element size",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

@@ -5,6 +5,7 @@
 
 #include "ops/checks.h"
 #include "ops/chip_rules.h"
+#include "ops/op_def.h"
 #include "ops/same_quantization.h"
 
 namespace reef::ops {
@@ -38,8 +39,7 @@ Status infer_reduce(InferContext& ctx) {
       output.push_back(1);
     }
   }
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 Status check_reduce(const OpContext& ctx) {

@@ -16,8 +16,6 @@ namespace reef::ops {
 inline constexpr AttributeDoc kReduceAttributes[] = {
     {"keep_dims", "keep reduced dimensions with size 1 instead of dropping them"}};
 
-Status infer_reduce(InferContext& ctx);
-
 // Checks that all reductions need: an int32 axis tensor, equal types, int16 with zero points of 0.
 Status check_reduce(const OpContext& ctx);
 // For reductions that do not rescale: also equal quantization.
@@ -92,24 +90,9 @@ Kernel make_reduce_kernel() {
 template <template <typename> typename Function, typename OnBools>
 Result<Kernel> prepare_extreme(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_reduce_without_rescaling(ctx));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return make_reduce_kernel<float, Function<float>>();
-    case DataType::kInt8:
-      return make_reduce_kernel<std::int8_t, Function<std::int8_t>>();
-    case DataType::kUInt8:
-      return make_reduce_kernel<std::uint8_t, Function<std::uint8_t>>();
-    case DataType::kInt16:
-      return make_reduce_kernel<std::int16_t, Function<std::int16_t>>();
-    case DataType::kInt32:
-      return make_reduce_kernel<std::int32_t, Function<std::int32_t>>();
-    case DataType::kInt64:
-      return make_reduce_kernel<std::int64_t, Function<std::int64_t>>();
-    case DataType::kBool:
-      return make_reduce_kernel<std::uint8_t, OnBools>();
-    default:
-      return unsupported_types(ctx);
-  }
+  if (ctx.input(0).type == DataType::kBool) return make_reduce_kernel<std::uint8_t, OnBools>();
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type, []<typename T>() { return make_reduce_kernel<T, Function<T>>(); });
 }
 
 // Prepares REDUCE_ALL and REDUCE_ANY.

@@ -4,19 +4,13 @@
 #include "ops/reduce.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"bool"};
-
-}  // namespace
+namespace {}  // namespace
 
 constinit const OpDef reduce_all_op = define({.name = name_of(Op::REDUCE_ALL),
                                               .summary = "Whether all elements along axes are true.",
-                                              .inputs = {2, 2},
                                               .attributes = kReduceAttributes,
-                                              .types = kTypes,
+                                              .types = "bool",
                                               .form = Form::kReduction,
-                                              .infer = infer_reduce,
                                               .prepare = prepare_on_bools<AllFunction>,
                                               .chip = {.instead = "Keep logic out of the network."}});
 

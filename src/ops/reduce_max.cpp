@@ -10,8 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool"};
-
 constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
@@ -19,12 +17,10 @@ constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 constinit const OpDef reduce_max_op =
     define({.name = name_of(Op::REDUCE_MAX),
             .summary = "Takes the largest elements along axes.",
-            .inputs = {2, 2},
             .attributes = kReduceAttributes,
-            .types = kTypes,
+            .types = "float32; int8; uint8; int16; int32; int64; bool",
             .form = Form::kReduction,
             .traits = trait_set({Trait::kTakesLargest}),
-            .infer = infer_reduce,
             .prepare = prepare_extreme<MaxFunction, AnyFunction>,
             .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});
 

@@ -10,8 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool"};
-
 constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
@@ -19,11 +17,9 @@ constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 constinit const OpDef reduce_min_op =
     define({.name = name_of(Op::REDUCE_MIN),
             .summary = "Takes the smallest elements along axes.",
-            .inputs = {2, 2},
             .attributes = kReduceAttributes,
-            .types = kTypes,
+            .types = "float32; int8; uint8; int16; int32; int64; bool",
             .form = Form::kReduction,
-            .infer = infer_reduce,
             .prepare = prepare_extreme<MinFunction, AllFunction>,
             .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});
 

@@ -14,8 +14,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16", "int32", "int64", "uint8 (not quantized)"};
-
 template <typename T>
 struct RescalingCombiner {
   std::int32_t zero_point;
@@ -64,33 +62,17 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     return unsupported("products of quantized {} are not supported; int8 or int16 is needed", ir::type_name(type));
   }
   REEF_RETURN_IF_ERROR(check_reduce_without_rescaling(ctx));
-  switch (type) {
-    case DataType::kFloat32:
-      return make_reduce_kernel<float, ProductFunction<float>>();
-    case DataType::kInt8:
-      return make_reduce_kernel<std::int8_t, ProductFunction<std::int8_t>>();
-    case DataType::kUInt8:
-      return make_reduce_kernel<std::uint8_t, ProductFunction<std::uint8_t>>();
-    case DataType::kInt16:
-      return make_reduce_kernel<std::int16_t, ProductFunction<std::int16_t>>();
-    case DataType::kInt32:
-      return make_reduce_kernel<std::int32_t, ProductFunction<std::int32_t>>();
-    case DataType::kInt64:
-      return make_reduce_kernel<std::int64_t, ProductFunction<std::int64_t>>();
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, type, []<typename T>() { return make_reduce_kernel<T, ProductFunction<T>>(); });
 }
 
 }  // namespace
 
 constinit const OpDef reduce_prod_op = define({.name = name_of(Op::REDUCE_PROD),
                                                .summary = "Multiplies along axes.",
-                                               .inputs = {2, 2},
                                                .attributes = kReduceAttributes,
-                                               .types = kTypes,
+                                               .types = "float32; int8; int16; int32; int64; uint8 (not quantized)",
                                                .form = Form::kReduction,
-                                               .infer = infer_reduce,
                                                .prepare = prepare,
                                                .chip = {.instead = "Use MUL of slices."}});
 

@@ -15,7 +15,6 @@ namespace {
 constexpr AttributeDoc kAttributes[] = {
     {kCodes, "256 results, as stored numbers, from the lowest input to the highest"},
     {kValues, "the same as real numbers, before rounding: what the chip's table is fitted to"}};
-constexpr std::string_view kTypes[] = {"int8", "uint8"};
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
@@ -35,11 +34,9 @@ constinit const OpDef reef_function_op =
             .summary = "A function of one 8-bit tensor by its 256 results. Reef makes it while it compiles; it is "
                        "never in files.",
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "int8; uint8",
             .is_custom = true,
-            .elementwise = input_set({0}),
             .form = Form::kUnary,
-            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = kOldestRuntime}});
 

@@ -6,24 +6,17 @@
 #include "ops/unary.h"
 
 namespace reef::ops {
-namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
-
-Result<Kernel> prepare(PrepareContext& ctx) {
-  return prepare_relu(ctx, {.low = 0, .high = std::numeric_limits<float>::infinity(), .int16_too = true});
-}
-
-}  // namespace
-
-constinit const OpDef relu_op = define({.name = name_of(Op::RELU),
-                                        .summary = "max(x, 0).",
-                                        .types = kTypes,
-                                        .elementwise = input_set({0}),
-                                        .form = Form::kUnary,
-                                        .traits = trait_set({Trait::kNeverNegative, Trait::kScalesByChannel}),
-                                        .infer = infer_same_shape,
-                                        .prepare = prepare,
-                                        .chip = {.first_runtime = 10}});
+constinit const OpDef relu_op = define(
+    {.name = name_of(Op::RELU),
+     .summary = "max(x, 0).",
+     .types = "float32; int8; uint8; int16",
+     .form = Form::kUnary,
+     .traits = trait_set({Trait::kNeverNegative, Trait::kScalesByChannel}),
+     .prepare =
+         [](PrepareContext& ctx) {
+           return prepare_relu(ctx, {.low = 0, .high = std::numeric_limits<float>::infinity(), .int16_too = true});
+         },
+     .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

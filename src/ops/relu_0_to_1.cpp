@@ -4,23 +4,14 @@
 #include "ops/unary.h"
 
 namespace reef::ops {
-namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8"};
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = 0, .high = 1, .int16_too = false}); }
-
-}  // namespace
 
 constinit const OpDef relu_0_to_1_op =
     define({.name = name_of(Op::RELU_0_TO_1),
             .summary = "x clamped to [0, 1].",
-            .types = kTypes,
-            .elementwise = input_set({0}),
+            .types = "float32; int8; uint8",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kNeverNegative}),
-            .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = [](PrepareContext& ctx) { return prepare_relu(ctx, {.low = 0, .high = 1, .int16_too = false}); },
             .chip = {.instead = "Use RELU6 or RELU_N1_TO_1, or MINIMUM and MAXIMUM with constants."}});
 
 }  // namespace reef::ops

@@ -4,22 +4,14 @@
 #include "ops/unary.h"
 
 namespace reef::ops {
-namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8"};
-
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = -1, .high = 1, .int16_too = false}); }
-
-}  // namespace
-
-constinit const OpDef relu_n1_to_1_op = define({.name = name_of(Op::RELU_N1_TO_1),
-                                                .summary = "x clamped to [-1, 1].",
-                                                .types = kTypes,
-                                                .elementwise = input_set({0}),
-                                                .form = Form::kUnary,
-                                                .traits = trait_set({Trait::kKeepsNonNegative}),
-                                                .infer = infer_same_shape,
-                                                .prepare = prepare,
-                                                .chip = {.first_runtime = 10}});
+constinit const OpDef relu_n1_to_1_op = define(
+    {.name = name_of(Op::RELU_N1_TO_1),
+     .summary = "x clamped to [-1, 1].",
+     .types = "float32; int8; uint8",
+     .form = Form::kUnary,
+     .traits = trait_set({Trait::kKeepsNonNegative}),
+     .prepare = [](PrepareContext& ctx) { return prepare_relu(ctx, {.low = -1, .high = 1, .int16_too = false}); },
+     .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

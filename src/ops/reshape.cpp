@@ -15,7 +15,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {
     {"new_shape", "shape of the result when input 1 gives none; one size may be -1"}};
-constexpr std::string_view kTypes[] = {"any type with a fixed element size"};
 
 // True if input 1 is there and of a form that TFLite heeds.
 bool has_shape_tensor(const OpContext& ctx) {
@@ -61,8 +60,7 @@ Result<Shape> new_shape(const OpContext& ctx) {
 Status infer(InferContext& ctx) {
   if (has_shape_tensor(ctx)) REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(Shape shape, new_shape(ctx));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 // Most elements of a tensor that must be laid out anew: 1,296,000 map.
@@ -95,7 +93,7 @@ constinit const OpDef reshape_op =
             .summary = "Gives the same elements another shape.",
             .inputs = {1, 2},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "any type with a fixed element size",
             .same_bytes = true,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),

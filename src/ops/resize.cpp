@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/checks.h"
+#include "ops/op_def.h"
 
 namespace reef::ops {
 
@@ -18,8 +19,7 @@ Status infer_resize(InferContext& ctx, std::int64_t smallest_size) {
                "cannot resize to height {} and width {}; they must be at least {}", size[0], size[1], smallest_size);
   Shape output{input.shape[0], static_cast<std::int32_t>(size[0]), static_cast<std::int32_t>(size[1]), input.shape[3]};
   REEF_RETURN_IF_ERROR(check_shape(output));
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 Result<kernels::ResizeGeometry> resize_geometry(const OpContext& ctx) {

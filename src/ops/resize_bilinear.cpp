@@ -14,8 +14,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
-
 Status infer(InferContext& ctx) { return infer_resize(ctx, 1); }
 
 template <typename T>
@@ -36,18 +34,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const kernels::ResizeGeometry geometry, resize_geometry(ctx));
   REEF_REQUIRE(!geometry.align_corners || !geometry.half_pixel_centers,
                "align_corners and half_pixel_centers exclude each other");
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return make_kernel<float>(geometry);
-    case DataType::kUInt8:
-      return make_kernel<std::uint8_t>(geometry);
-    case DataType::kInt8:
-      return make_kernel<std::int8_t>(geometry);
-    case DataType::kInt16:
-      return make_kernel<std::int16_t>(geometry);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() { return make_kernel<T>(geometry); });
 }
 
 // Most elements of the result: between 524,288, which map, and 8,388,608, which do not.
@@ -128,7 +116,7 @@ constinit const OpDef resize_bilinear_op =
             .summary = "Resizes images with bilinear interpolation.",
             .inputs = {2, 2},
             .attributes = kResizeAttributes,
-            .types = kTypes,
+            .types = "float32; int8; uint8; int16",
             .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare,

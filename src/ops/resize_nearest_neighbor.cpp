@@ -10,8 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
-
 Status infer(InferContext& ctx) { return infer_resize(ctx, 0); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -40,7 +38,7 @@ constinit const OpDef resize_nearest_neighbor_op =
             .summary = "Resizes images by taking the nearest pixel.",
             .inputs = {2, 2},
             .attributes = kResizeAttributes,
-            .types = kTypes,
+            .types = "float32; int8; uint8; int16",
             .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer,
             .prepare = prepare,

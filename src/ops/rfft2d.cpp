@@ -13,7 +13,6 @@ namespace reef::ops {
 namespace {
 
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 24;
-constexpr std::string_view kTypes[] = {"float32 to complex64"};
 
 struct Lengths {
   std::int64_t rows = 1, columns = 1;
@@ -37,8 +36,7 @@ Status infer(InferContext& ctx) {
   shape[shape.rank() - 2] = static_cast<std::int32_t>(length.rows);
   shape[shape.rank() - 1] = static_cast<std::int32_t>(length.columns / 2 + 1);
   REEF_RETURN_IF_ERROR(check_shape(shape));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 // One image of `height` by `width`.
@@ -95,7 +93,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef rfft2d_op = define({.name = name_of(Op::RFFT2D),
                                           .summary = "Fourier transform of real numbers in two dimensions.",
                                           .inputs = {2, 2},
-                                          .types = kTypes,
+                                          .types = "float32 to complex64",
                                           .infer = infer,
                                           .prepare = prepare,
                                           .chip = {.instead = "Features of sound are computed on the CPU before the "

@@ -11,10 +11,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
-
 template <typename T>
 T shift_right(T x, T count) {
   constexpr std::int64_t kMaxCount = 8 * sizeof(T) - 1;
@@ -22,21 +18,16 @@ T shift_right(T x, T count) {
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
-  return for_element_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
-      ctx, ctx.input(0).type,
-      [&]<typename T>() { return binary_kernel<T>(ctx, [](T x, T count) { return shift_right(x, count); }); });
+  return prepare_uniform<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
+      ctx, []<typename T>(T x, T count) { return shift_right(x, count); });
 }
 
 }  // namespace
 
 constinit const OpDef right_shift_op = define({.name = name_of(Op::RIGHT_SHIFT),
                                                .summary = "Shifts elements right, with broadcasting.",
-                                               .inputs = {2, 2},
-                                               .types = kTypes,
-                                               .elementwise = input_set({0, 1}),
+                                               .types = "int8; uint8; int16; uint16; int32; uint32",
                                                .form = Form::kBinary,
-                                               .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep integer logic out of the network."}});
 

@@ -10,13 +10,11 @@ namespace {
 constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "activation of the output, usually TANH"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"}};
-constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights)"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kRnnInput), "input", 2, 2));
   REEF_ASSIGN_OR_RETURN(const std::int64_t units, rnn_units(ctx, ctx.input(kRnnInput).shape[1]));
-  ctx.set_output_shape(0, {ctx.input(kRnnInput).shape[0], static_cast<std::int32_t>(units)});
-  return ok_status();
+  return give_shape(ctx, {ctx.input(kRnnInput).shape[0], static_cast<std::int32_t>(units)});
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -32,7 +30,7 @@ constinit const OpDef rnn_op = define({.name = name_of(Op::RNN),
                                        .summary = "One step of a plain recurrent network.",
                                        .inputs = {kRnnInputs, kRnnInputs},
                                        .attributes = kAttributes,
-                                       .types = kTypes,
+                                       .types = "float32; hybrid (float32 with int8 or uint8 weights)",
                                        .has_state = true,
                                        .infer = infer,
                                        .prepare = prepare,

@@ -10,8 +10,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "float16"};
-
 float round_half_to_even(float x) {
   const float below = std::floor(x);
   const float distance = x - below;
@@ -27,11 +25,9 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_float_map(ctx, true
 constinit const OpDef round_op = define(
     {.name = name_of(Op::ROUND),
      .summary = "Rounds to the nearest integer, halves to even.",
-     .types = kTypes,
-     .elementwise = input_set({0}),
+     .types = "float32; float16",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 

@@ -2,7 +2,6 @@
 // RSQRT: 1 / sqrt(x). int8 by fixed-point arithmetic, int16 by table; on both, zero gives the largest output and a
 // negative input fails while running, as in TFLite.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -15,8 +14,6 @@
 
 namespace reef::ops {
 namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16"};
 
 // 1 / sqrt(x) of a centred int8 at the output's scale, before its zero point is added.
 std::int32_t scaled_inverse_root(std::int32_t x, numeric::Multiplier factor) {
@@ -82,12 +79,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef rsqrt_op = define({.name = name_of(Op::RSQRT),
                                          .summary = "Reciprocal of the square root.",
-
-                                         .types = kTypes,
-                                         .elementwise = input_set({0}),
+                                         .types = "float32; int8; int16",
                                          .form = Form::kUnary,
                                          .traits = trait_set({Trait::kNeverNegative}),
-                                         .infer = infer_same_shape,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 14}});
 

@@ -11,8 +11,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int32", "int64", "bool"};
-
 Result<Shape> output_shape(const OpContext& ctx) {
   const Shape& indices = ctx.input(0).shape;
   const Shape& updates = ctx.input(1).shape;
@@ -32,8 +30,7 @@ Result<Shape> output_shape(const OpContext& ctx) {
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
   REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 // T is unsigned for integers, so that sums wrap.
@@ -87,7 +84,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef scatter_nd_op = define({.name = name_of(Op::SCATTER_ND),
                                               .summary = "Adds slices into a tensor of zeros at index tuples.",
                                               .inputs = {3, 3},
-                                              .types = kTypes,
+                                              .types = "float32; int8; uint8; int32; int64; bool",
                                               .infer = infer,
                                               .prepare = prepare,
                                               .chip = {.instead = "Use PAD or CONCATENATION with zeros."}});

@@ -6,12 +6,11 @@
 
 #include "ir/op.h"
 #include "ops/checks.h"
+#include "ops/op_def.h"
 #include "ops/reduce.h"
 
 namespace reef::ops {
 namespace {
-
-constexpr std::string_view kTypes[] = {"float32", "int32", "segment ids: int32"};
 
 // Checks ids and returns the number of segments.
 template <typename Ids>
@@ -39,8 +38,7 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> ids, ctx.ints(1));
   Shape output = ctx.input(0).shape;
   REEF_ASSIGN_OR_RETURN(output[0], count_segments(ids));
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 template <typename T>
@@ -64,14 +62,7 @@ Status run(RunContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return Kernel(run<float>);
-    case DataType::kInt32:
-      return Kernel(run<std::int32_t>);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int32_t>(ctx, ctx.input(0).type, []<typename T>() { return Kernel(run<T>); });
 }
 
 }  // namespace
@@ -79,7 +70,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef segment_sum_op = define({.name = name_of(Op::SEGMENT_SUM),
                                                .summary = "Adds up slices that belong to the same segment.",
                                                .inputs = {2, 2},
-                                               .types = kTypes,
+                                               .types = "float32; int32; segment ids: int32",
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Use SUM of slices."}});

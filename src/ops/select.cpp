@@ -11,8 +11,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"any type of 8, 16, 32 or 64 bits"};
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
   if (keeps_declared_shape(ctx)) return ok_status();
@@ -26,8 +24,7 @@ Status infer(InferContext& ctx) {
                "the condition has shape {}; it must be a scalar, a vector over the values' first dimension or of their "
                "shape {}",
                condition.to_string(), x.to_string());
-  ctx.set_output_shape(0, x);
-  return ok_status();
+  return give_shape(ctx, x);
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -45,7 +42,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef select_op = define({.name = name_of(Op::SELECT),
                                           .summary = "Takes each element from one of two inputs, as a condition says.",
                                           .inputs = {3, 3},
-                                          .types = kTypes,
+                                          .types = "any type of 8, 16, 32 or 64 bits",
                                           .form = Form::kElementwise,
                                           .traits = trait_set({Trait::kCopiesOperands}),
                                           .infer = infer,

@@ -11,15 +11,12 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"any type of 8, 16, 32 or 64 bits"};
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
   if (keeps_declared_shape(ctx)) return ok_status();
   REEF_ASSIGN_OR_RETURN(const Shape values, broadcast_shapes(ctx.input(1).shape, ctx.input(2).shape));
   REEF_ASSIGN_OR_RETURN(Shape shape, broadcast_shapes(ctx.input(0).shape, values));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -33,7 +30,7 @@ constinit const OpDef select_v2_op =
     define({.name = name_of(Op::SELECT_V2),
             .summary = "Takes each element from one of two inputs, as a condition says, with broadcasting.",
             .inputs = {3, 3},
-            .types = kTypes,
+            .types = "any type of 8, 16, 32 or 64 bits",
             .form = Form::kElementwise,
             .traits = trait_set({Trait::kCopiesOperands}),
             .infer = infer,

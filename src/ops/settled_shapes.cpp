@@ -13,15 +13,6 @@
 namespace reef::ops {
 namespace {
 
-// Sizes that the file leaves open and states as 1 because it must state something. A batch of 1 is a size, and so is
-// whatever else the file states: that is what a runtime takes when nobody resizes the input.
-bool has_unknown_size(const ir::Tensor& tensor) {
-  for (std::size_t i = 1; i < tensor.shape_signature.size(); ++i) {
-    if (tensor.shape_signature[i] < 0 && tensor.shape[static_cast<int>(i)] <= 1) return true;
-  }
-  return false;
-}
-
 void set_shape(ir::Tensor& tensor, const ir::Shape& shape) {
   tensor.shape = shape;
   if (tensor.shape_signature.size() != shape.dims().size()) tensor.shape_signature.clear();
@@ -120,6 +111,13 @@ class Settler {
 };
 
 }  // namespace
+
+bool has_unknown_size(const ir::Tensor& tensor) {
+  for (std::size_t i = 1; i < tensor.shape_signature.size(); ++i) {
+    if (tensor.shape_signature[i] < 0 && tensor.shape[static_cast<int>(i)] <= 1) return true;
+  }
+  return false;
+}
 
 SettledShapes settle_shapes(ir::Model& model) {
   SettledShapes result;

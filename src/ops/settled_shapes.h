@@ -36,6 +36,10 @@ struct SettledShapes {
   Status refusal;
 };
 
+// Sizes that the file leaves open and states as 1 because it must state something. A batch of 1 is a size, and so is
+// whatever else the file states: that is what a runtime takes when nobody resizes the input.
+bool has_unknown_size(const ir::Tensor& tensor);
+
 // Changes shapes (and shape signatures that contradict them) of computed tensors, and types where the operator's kernel
 // sets them itself. `model` must have passed ir::verify,
 // and passes it afterwards unless `refusal` says otherwise. Linear in the model's size.

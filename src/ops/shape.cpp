@@ -9,12 +9,8 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"out_type", "INT32 or INT64; the output tensor's own type decides"}};
-constexpr std::string_view kTypes[] = {"any (output int32 or int64)"};
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, {ctx.input(0).shape.rank()});
-  return ok_status();
-}
+Status infer(InferContext& ctx) { return give_shape(ctx, {ctx.input(0).shape.rank()}); }
 
 template <typename T>
 Status run(RunContext& ctx) {
@@ -34,7 +30,7 @@ constinit const OpDef shape_op = define(
     {.name = name_of(Op::SHAPE),
      .summary = "Gives the sizes of a tensor's dimensions.",
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "any (output int32 or int64)",
      .value_from_shapes = true,
      .infer = infer,
      .prepare = prepare,

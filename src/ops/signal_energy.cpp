@@ -11,12 +11,10 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"start_index", "first frequency that is wanted"},
                                         {"end_index", "first frequency that is not wanted any more"}};
-constexpr std::string_view kTypes[] = {"int16"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "spectrum", 1, 1));
-  ctx.set_output_shape(0, {ctx.input(0).shape[0] / 2});
-  return ok_status();
+  return give_shape(ctx, {ctx.input(0).shape[0] / 2});
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -40,7 +38,7 @@ constinit const OpDef signal_energy_op =
     define({.name = name_of(Op::SignalEnergy),
             .summary = "Squared magnitudes of a spectrum (TFLite-Micro).",
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "int16",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

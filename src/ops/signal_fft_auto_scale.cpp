@@ -8,7 +8,6 @@ namespace reef::ops {
 namespace {
 
 constexpr int kScaled = 0, kScaleBits = 1;
-constexpr std::string_view kTypes[] = {"int16"};
 
 Status infer(InferContext& ctx) {
   ctx.set_output_shape(kScaled, ctx.input(0).shape);
@@ -33,7 +32,7 @@ constinit const OpDef signal_fft_auto_scale_op =
     define({.name = name_of(Op::SignalFftAutoScale),
             .summary = "Shifts a frame of audio up to the full range of 16 bits (TFLite-Micro).",
             .outputs = {2, 2},
-            .types = kTypes,
+            .types = "int16",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

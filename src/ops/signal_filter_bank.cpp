@@ -10,14 +10,12 @@ namespace {
 
 constexpr int kEnergy = 0, kWeights = 1, kUnweights = 2, kStarts = 3, kWeightStarts = 4, kWidths = 5;
 constexpr AttributeDoc kAttributes[] = {{"num_channels", "channels; the tables have one entry more"}};
-constexpr std::string_view kTypes[] = {"uint32 (int16 weights, uint64 result)"};
 
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int64_t channels, options.get_int("num_channels"));
   REEF_REQUIRE(channels >= 0 && channels < INT32_MAX, "num_channels is {}", channels);
-  ctx.set_output_shape(0, {static_cast<std::int32_t>(channels)});
-  return ok_status();
+  return give_shape(ctx, {static_cast<std::int32_t>(channels)});
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -47,7 +45,7 @@ constinit const OpDef signal_filter_bank_op =
             .summary = "Gathers energies into channels (TFLite-Micro).",
             .inputs = {6, 6},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "uint32 (int16 weights, uint64 result)",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

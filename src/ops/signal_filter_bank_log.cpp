@@ -10,12 +10,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"output_scale", "what the logarithm is multiplied by"},
                                         {"input_correction_bits", "bits that inputs are shifted up by first, 0 to 31"}};
-constexpr std::string_view kTypes[] = {"uint32 (int16 result)"};
-
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kUInt32}));
@@ -39,9 +33,9 @@ constinit const OpDef signal_filter_bank_log_op =
     define({.name = name_of(Op::SignalFilterBankLog),
             .summary = "Scaled logarithms of channels (TFLite-Micro).",
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "uint32 (int16 result)",
             .is_custom = true,
-            .infer = infer,
+            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 

@@ -22,7 +22,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"clamping", "the estimate never exceeds the signal"},
     {"num_channels", "number of channels"},
 };
-constexpr std::string_view kTypes[] = {"uint32"};
 
 Status infer(InferContext& ctx) {
   ctx.set_output_shape(kOutput, ctx.input(0).shape);
@@ -90,7 +89,7 @@ constinit const OpDef signal_filter_bank_spectral_subtraction_op =
             .summary = "Takes a running estimate of the noise off every channel (TFLite-Micro).",
             .outputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "uint32",
             .is_custom = true,
             .has_state = true,
             .infer = infer,

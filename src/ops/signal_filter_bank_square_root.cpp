@@ -9,12 +9,8 @@ namespace reef::ops {
 namespace {
 
 constexpr int kInput = 0, kScaleBits = 1;
-constexpr std::string_view kTypes[] = {"uint64 (uint32 result)"};
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(kInput).shape);
-  return ok_status();
-}
+Status infer(InferContext& ctx) { return give_shape(ctx, ctx.input(kInput).shape); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kInput), "input", {DataType::kUInt64}));
@@ -39,7 +35,7 @@ constinit const OpDef signal_filter_bank_square_root_op =
     define({.name = name_of(Op::SignalFilterBankSquareRoot),
             .summary = "Rounded square roots of channels (TFLite-Micro).",
             .inputs = {2, 2},
-            .types = kTypes,
+            .types = "uint64 (uint32 result)",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

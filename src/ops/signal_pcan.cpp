@@ -10,12 +10,8 @@ namespace {
 
 constexpr int kSignal = 0, kNoise = 1, kTable = 2;
 constexpr AttributeDoc kAttributes[] = {{"snr_shift", "bits that products are shifted down by, 0 to 63"}};
-constexpr std::string_view kTypes[] = {"uint32 (int16 table)"};
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(kSignal).shape);
-  return ok_status();
-}
+Status infer(InferContext& ctx) { return give_shape(ctx, ctx.input(kSignal).shape); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   for (const int i : {kSignal, kNoise}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kUInt32}));
@@ -46,7 +42,7 @@ constinit const OpDef signal_pcan_op =
             .summary = "Per-channel gain control of audio energies (TFLite-Micro).",
             .inputs = {3, 3},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "uint32 (int16 table)",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

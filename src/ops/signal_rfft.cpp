@@ -14,7 +14,6 @@ namespace {
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 24;
 constexpr AttributeDoc kAttributes[] = {{"fft_length", "length of the transform: a power of two, 4 to 2^24"},
                                         {"T", "element type; the input's own type decides"}};
-constexpr std::string_view kTypes[] = {"int16", "int32", "float32"};
 
 Result<std::int64_t> fft_length(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
@@ -31,8 +30,7 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int64_t length, fft_length(ctx));
   Shape shape = ctx.input(0).shape;
   shape[shape.rank() - 1] = static_cast<std::int32_t>(length + 2);
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 template <typename T>
@@ -54,16 +52,8 @@ Kernel make_kernel(std::int64_t length) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int64_t length, fft_length(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  switch (ctx.input(0).type) {
-    case DataType::kInt16:
-      return make_kernel<std::int16_t>(length);
-    case DataType::kInt32:
-      return make_kernel<std::int32_t>(length);
-    case DataType::kFloat32:
-      return make_kernel<float>(length);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int16_t, std::int32_t>(ctx, ctx.input(0).type,
+                                                             [&]<typename T>() { return make_kernel<T>(length); });
 }
 
 }  // namespace
@@ -72,7 +62,7 @@ constinit const OpDef signal_rfft_op =
     define({.name = name_of(Op::SignalRfft),
             .summary = "Fourier transform of real numbers (TFLite-Micro).",
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "int16; int32; float32",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

@@ -10,12 +10,8 @@ namespace {
 
 constexpr int kInput = 0, kWindow = 1;
 constexpr AttributeDoc kAttributes[] = {{"shift", "bits that products are shifted down by, 0 to 31"}};
-constexpr std::string_view kTypes[] = {"int16"};
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(kInput).shape);
-  return ok_status();
-}
+Status infer(InferContext& ctx) { return give_shape(ctx, ctx.input(kInput).shape); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   for (const int i : {kInput, kWindow}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kInt16}));
@@ -41,7 +37,7 @@ constinit const OpDef signal_window_op =
             .summary = "Multiplies frames of audio by a window (TFLite-Micro).",
             .inputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "int16",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

@@ -37,8 +37,7 @@ Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
   REEF_ASSIGN_OR_RETURN(const Box box, box_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, shape_from(box.size));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Result<std::vector<Move>> moves_of(const OpContext& ctx) {

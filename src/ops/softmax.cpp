@@ -21,8 +21,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"beta", "factor of the exponent; positive for quantized tensors"}};
-constexpr std::string_view kTypes[] = {"float32", "float16", "int8 to int8 or int16", "uint8 to uint8 or int16",
-                                       "int16"};
 
 Status require_output(const Tensor& output, float scale, std::int32_t zero_point) {
   REEF_ASSIGN_OR_RETURN(const QuantParams q, per_tensor_quantization(output, "output"));
@@ -124,13 +122,14 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-constinit const OpDef softmax_op = define({.name = name_of(Op::SOFTMAX),
-                                           .summary = "Exponentials normalized to a sum of 1 along the last dimension.",
-                                           .attributes = kAttributes,
-                                           .types = kTypes,
-                                           .traits = trait_set({Trait::kPerImage, Trait::kNeverNegative}),
-                                           .infer = infer_same_shape,
-                                           .prepare = prepare,
-                                           .chip = {.first_runtime = 10, .rules = kChipRules}});
+constinit const OpDef softmax_op =
+    define({.name = name_of(Op::SOFTMAX),
+            .summary = "Exponentials normalized to a sum of 1 along the last dimension.",
+            .attributes = kAttributes,
+            .types = "float32; float16; int8 to int8 or int16; uint8 to uint8 or int16; int16",
+            .traits = trait_set({Trait::kPerImage, Trait::kNeverNegative}),
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

@@ -22,9 +22,8 @@ Status infer(InferContext& ctx) {
   const std::int64_t depth = input.shape[3] * block * block;
   REEF_REQUIRE(depth <= std::numeric_limits<std::int32_t>::max(), "block_size {} makes {} channels; that is too many",
                block, depth);
-  ctx.set_output_shape(0, {input.shape[0], static_cast<std::int32_t>(input.shape[1] / block),
-                           static_cast<std::int32_t>(input.shape[2] / block), static_cast<std::int32_t>(depth)});
-  return ok_status();
+  return give_shape(ctx, {input.shape[0], static_cast<std::int32_t>(input.shape[1] / block),
+                          static_cast<std::int32_t>(input.shape[2] / block), static_cast<std::int32_t>(depth)});
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {

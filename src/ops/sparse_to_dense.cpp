@@ -28,8 +28,7 @@ Result<Shape> output_shape(const OpContext& ctx) {
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 std::int64_t place_count(const Shape& indices) { return indices.rank() == 0 ? 1 : indices[0]; }

@@ -13,8 +13,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int16"};
-
 template <typename T>
 Result<Kernel> quantized_sqrt(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const UnaryQuantization q, unary_quantization(ctx));
@@ -50,12 +48,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef sqrt_op = define({.name = name_of(Op::SQRT),
                                         .summary = "Square root.",
-
-                                        .types = kTypes,
-                                        .elementwise = input_set({0}),
+                                        .types = "float32; int8; int16",
                                         .form = Form::kUnary,
                                         .traits = trait_set({Trait::kNeverNegative}),
-                                        .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.instead = "Use x * RSQRT(x).", .rewrite = "unary"}});
 

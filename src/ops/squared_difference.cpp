@@ -16,9 +16,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "int32"};
-
-Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
 constexpr int kLeftShift = 7;
 
 Result<Kernel> prepare_int8(const PrepareContext& ctx) {
@@ -64,12 +61,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef squared_difference_op = define({.name = name_of(Op::SQUARED_DIFFERENCE),
                                                       .summary = "Element-wise squared difference, with broadcasting.",
-                                                      .inputs = {2, 2},
-                                                      .types = kTypes,
-                                                      .elementwise = input_set({0, 1}),
+                                                      .types = "float32; int8; int32",
                                                       .form = Form::kBinary,
                                                       .traits = trait_set({Trait::kBroadcasts, Trait::kNeverNegative}),
-                                                      .infer = infer,
                                                       .prepare = prepare,
                                                       .chip = {.first_runtime = 14}});
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {
     {"squeeze_dims", "dimensions to drop, negative ones counted from the end; empty: all of size 1"}};
-constexpr std::string_view kTypes[] = {"any type with a fixed element size"};
 
 Status infer(InferContext& ctx) {
   const Shape& input = ctx.input(0).shape;
@@ -28,8 +27,7 @@ Status infer(InferContext& ctx) {
     const bool is_dropped = listed.empty() ? input[d] == 1 : drops[static_cast<std::size_t>(d)];
     if (!is_dropped) result.push_back(input[d]);
   }
-  ctx.set_output_shape(0, std::move(result));
-  return ok_status();
+  return give_shape(ctx, std::move(result));
 }
 
 std::string drops_inner_dimension(const OpContext& ctx) {
@@ -64,7 +62,7 @@ constexpr ChipRule kChipRules[] = {{
 constinit const OpDef squeeze_op = define({.name = name_of(Op::SQUEEZE),
                                            .summary = "Drops dimensions of size 1.",
                                            .attributes = kAttributes,
-                                           .types = kTypes,
+                                           .types = "any type with a fixed element size",
                                            .same_bytes = true,
                                            .form = Form::kMove,
                                            .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),

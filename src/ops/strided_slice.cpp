@@ -146,8 +146,7 @@ Result<Plan> make_plan(const OpContext& ctx) {
 Status infer(InferContext& ctx) {
   for (int i = 1; i < 4; ++i) REEF_RETURN_IF_ERROR(ctx.require_value(i));
   REEF_ASSIGN_OR_RETURN(Plan plan, make_plan(ctx));
-  ctx.set_output_shape(0, std::move(plan.output));
-  return ok_status();
+  return give_shape(ctx, std::move(plan.output));
 }
 
 Result<std::vector<Move>> moves_of(const OpContext& ctx) {

@@ -14,8 +14,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
-
 template <typename T>
 Result<Kernel> fixed_point_kernel(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
@@ -56,22 +54,14 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx) {
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_reduce(ctx));
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return make_reduce_kernel<float, SumFunction<float>>();
-    case DataType::kInt32:
-      return make_reduce_kernel<std::int32_t, SumFunction<std::int32_t>>();
-    case DataType::kInt64:
-      return make_reduce_kernel<std::int64_t, SumFunction<std::int64_t>>();
-    case DataType::kInt8:
-      return quantized_kernel<std::int8_t>(ctx);
-    case DataType::kUInt8:
-      return quantized_kernel<std::uint8_t>(ctx);
-    case DataType::kInt16:
-      return quantized_kernel<std::int16_t>(ctx);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
+        if constexpr (sizeof(T) < 4) {
+          return quantized_kernel<T>(ctx);
+        } else {
+          return make_reduce_kernel<T, SumFunction<T>>();
+        }
+      });
 }
 
 constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
@@ -81,11 +71,9 @@ constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
 constinit const OpDef sum_op = define(
     {.name = name_of(Op::SUM),
      .summary = "Sums along axes.",
-     .inputs = {2, 2},
      .attributes = kReduceAttributes,
-     .types = kTypes,
+     .types = "float32; int8; uint8; int16; int32; int64",
      .form = Form::kReduction,
-     .infer = infer_reduce,
      .prepare = prepare,
      .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});
 

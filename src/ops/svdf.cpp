@@ -25,8 +25,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "on floats; integer kernels only saturate, as RELU does with a suitable zero point"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
 };
-constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights)",
-                                       "int8 (int16 state and time weights)", "int8 (int8 state and time weights)"};
 
 Result<SvdfSizes> sizes_of(const OpContext& ctx) {
   REEF_REQUIRE(ctx.has_input(kFeatures) && ctx.has_input(kTime) && ctx.has_input(kState),
@@ -54,8 +52,7 @@ Result<SvdfSizes> sizes_of(const OpContext& ctx) {
 
 Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const SvdfSizes s, sizes_of(ctx));
-  ctx.set_output_shape(0, {static_cast<std::int32_t>(s.batches), static_cast<std::int32_t>(s.units())});
-  return ok_status();
+  return give_shape(ctx, {static_cast<std::int32_t>(s.batches), static_cast<std::int32_t>(s.units())});
 }
 
 kernels::ParallelFor parallel(const RunContext& run) {
@@ -153,7 +150,8 @@ constinit const OpDef svdf_op = define({.name = name_of(Op::SVDF),
                                         .summary = "A layer over the last inputs, factored into features and time.",
                                         .inputs = {1, 5},
                                         .attributes = kAttributes,
-                                        .types = kTypes,
+                                        .types = "float32; hybrid (float32 with int8 or uint8 weights); int8 (int16 "
+                                                 "state and time weights); int8 (int8 state and time weights)",
                                         .has_state = true,
                                         .infer = infer,
                                         .prepare = prepare,

@@ -11,8 +11,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "float16", "int8", "uint8", "int16"};
-
 Result<Kernel> tanh_16bit(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const UnaryQuantization q, unary_quantization(ctx));
   REEF_RETURN_IF_ERROR(require_zero_zero_points(q));
@@ -53,12 +51,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef tanh_op = define({.name = name_of(Op::TANH),
                                         .summary = "Hyperbolic tangent.",
-
-                                        .types = kTypes,
-                                        .elementwise = input_set({0}),
+                                        .types = "float32; float16; int8; uint8; int16",
                                         .form = Form::kUnary,
                                         .traits = trait_set({Trait::kKeepsNonNegative}),
-                                        .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});
 

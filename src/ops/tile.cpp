@@ -31,8 +31,7 @@ Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> multiples, multiples_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, tiled_shape(ctx.input(0).shape, multiples));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Status run(RunContext& ctx) {

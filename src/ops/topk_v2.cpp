@@ -12,9 +12,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8",  "uint8",
-                                       "int16",   "int32", "int64 (indices int32, or int16 for short rows)"};
-
 Status infer(InferContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_REQUIRE(input.shape.rank() >= 1, "input ('{}') is a scalar; rows are needed", input.name);
@@ -26,8 +23,7 @@ Status infer(InferContext& ctx) {
   Shape output = input.shape;
   output[output.rank() - 1] = static_cast<std::int32_t>(std::max<std::int64_t>(k[0], 0));
   ctx.set_output_shape(1, output);
-  ctx.set_output_shape(0, std::move(output));
-  return ok_status();
+  return give_shape(ctx, std::move(output));
 }
 
 template <typename T>
@@ -98,14 +94,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-constinit const OpDef topk_v2_op = define({.name = name_of(Op::TOPK_V2),
-                                           .summary = "Finds the k largest elements of every row.",
-                                           .inputs = {2, 2},
-                                           .outputs = {2, 2},
-                                           .types = kTypes,
-                                           .traits = trait_set({Trait::kTakesLargest}),
-                                           .infer = infer,
-                                           .prepare = prepare,
-                                           .chip = {.instead = "End the model with the scores and sort on the CPU."}});
+constinit const OpDef topk_v2_op =
+    define({.name = name_of(Op::TOPK_V2),
+            .summary = "Finds the k largest elements of every row.",
+            .inputs = {2, 2},
+            .outputs = {2, 2},
+            .types = "float32; int8; uint8; int16; int32; int64 (indices int32, or int16 for short rows)",
+            .traits = trait_set({Trait::kTakesLargest}),
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "End the model with the scores and sort on the CPU."}});
 
 }  // namespace reef::ops

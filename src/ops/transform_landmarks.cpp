@@ -7,13 +7,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32"};
-
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "landmarks", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "matrix", {DataType::kFloat32}));
@@ -43,9 +36,9 @@ constinit const OpDef transform_landmarks_op =
     define({.name = name_of(Op::TransformLandmarks),
             .summary = "Moves landmarks by a matrix (MediaPipe).",
             .inputs = {2, 2},
-            .types = kTypes,
+            .types = "float32",
             .is_custom = true,
-            .infer = infer,
+            .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "It takes a few hundred operations; the CPU does it."}});
 

@@ -11,7 +11,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"output_height, output_width", "size of the result"}};
-constexpr std::string_view kTypes[] = {"float32"};
 constexpr std::int32_t kMostPixels = 1 << 14;  // of a side
 
 Status infer(InferContext& ctx) {
@@ -21,8 +20,7 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t width, options.get_int("output_width"));
   REEF_REQUIRE(height > 0 && width > 0 && height <= kMostPixels && width <= kMostPixels,
                "output_height {} and output_width {} must be from 1 to {}", height, width, kMostPixels);
-  ctx.set_output_shape(0, {1, height, width, ctx.input(0).shape[3]});
-  return ok_status();
+  return give_shape(ctx, {1, height, width, ctx.input(0).shape[3]});
 }
 
 struct Picture {
@@ -84,7 +82,7 @@ constinit const OpDef transform_tensor_bilinear_op =
             .summary = "A small picture out of a large one by a matrix, between pixels (MediaPipe).",
             .inputs = {2, 2},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32",
             .is_custom = true,
             .infer = infer,
             .prepare = prepare,

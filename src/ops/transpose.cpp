@@ -38,8 +38,7 @@ Shape permuted(const Shape& shape, const std::vector<int>& axes) {
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, permutation(ctx));
-  ctx.set_output_shape(0, permuted(ctx.input(0).shape, axes));
-  return ok_status();
+  return give_shape(ctx, permuted(ctx.input(0).shape, axes));
 }
 
 Result<std::vector<Move>> moves_of(const OpContext& ctx) {

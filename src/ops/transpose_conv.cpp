@@ -33,9 +33,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
-constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights per tensor or per channel)",
-                                       "int16 (weights int8, bias int32 or int64)",
-                                       "hybrid: float32 with int8 weights"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kOutputShape), "output shape", {DataType::kInt32}));
@@ -48,8 +45,7 @@ Status infer(InferContext& ctx) {
   }
   Shape shape(std::move(dims));
   REEF_RETURN_IF_ERROR(check_shape(shape));
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 // TFLite's padding of a forward convolution whose input has this op's output size.
@@ -299,7 +295,8 @@ constinit const OpDef transpose_conv_op = define(
      .summary = "Transposed 2-D convolution, which enlarges images.",
      .inputs = {3, 4},
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "float32; uint8; int8 (weights per tensor or per channel); int16 (weights int8, bias int32 or int64); "
+              "hybrid: float32 with int8 weights",
      .traits = trait_set({Trait::kPerImage}),
      .infer = infer,
      .prepare = prepare,

@@ -23,8 +23,6 @@ constexpr AttributeDoc kAttributes[] = {
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
     {"diagonal_recurrent_tensors", "must be false"},
 };
-constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights)",
-                                       "int8 (int8 weights, int16 cell state)"};
 
 Result<LstmSequence> sequence_of(const OpContext& ctx) {
   REEF_REQUIRE(ctx.input_count() == kFullLstmInputs || ctx.input_count() == kFullLstmInputsWithoutNorm,
@@ -44,8 +42,7 @@ Status infer(InferContext& ctx) {
   Shape shape = ctx.input(0).shape;
   REEF_ASSIGN_OR_RETURN(const kernels::LstmSizes sizes, lstm_sizes(ctx, kFullLstm, sequence.batches, shape[2]));
   shape[2] = static_cast<std::int32_t>(sizes.outputs);
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -102,7 +99,7 @@ constinit const OpDef unidirectional_sequence_lstm_op = define(
      .summary = "Long short-term memory over a sequence.",
      .inputs = {1, kFullLstmInputs},
      .attributes = kAttributes,
-     .types = kTypes,
+     .types = "float32; hybrid (float32 with int8 or uint8 weights); int8 (int8 weights, int16 cell state)",
      .has_state = true,
      .infer = infer,
      .prepare = prepare,

@@ -12,15 +12,13 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "activation of the output, usually TANH"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
 };
-constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights)"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kRnnInput), "input", 3, 3));
   Shape shape = ctx.input(kRnnInput).shape;
   REEF_ASSIGN_OR_RETURN(const std::int64_t units, rnn_units(ctx, shape[2]));
   shape[2] = static_cast<std::int32_t>(units);
-  ctx.set_output_shape(0, std::move(shape));
-  return ok_status();
+  return give_shape(ctx, std::move(shape));
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -39,7 +37,7 @@ constinit const OpDef unidirectional_sequence_rnn_op =
             .summary = "Plain recurrent network over a sequence.",
             .inputs = {kRnnInputs, kRnnInputs},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "float32; hybrid (float32 with int8 or uint8 weights)",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

@@ -13,7 +13,6 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"idx_out_type", "INT32 or INT64; the index tensor's own type decides"}};
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
 
 template <typename T>
 bool less(T a, T b) {
@@ -75,8 +74,7 @@ Status infer(InferContext& ctx) {
     default:
       return unsupported_types(ctx);
   }
-  ctx.set_output_shape(0, {count});
-  return ok_status();
+  return give_shape(ctx, {count});
 }
 
 template <typename T, typename Index>
@@ -118,7 +116,7 @@ constinit const OpDef unique_op = define({.name = name_of(Op::UNIQUE),
                                           .summary = "Finds the different values of a vector.",
                                           .outputs = {2, 2},
                                           .attributes = kAttributes,
-                                          .types = kTypes,
+                                          .types = "float32; int8; uint8; int16; int32; int64",
                                           .infer = infer,
                                           .prepare = prepare,
                                           .chip = {.instead = "Do it on the CPU behind the model."}});

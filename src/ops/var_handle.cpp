@@ -8,12 +8,8 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"container", "first part of the variable's name"},
                                         {"shared_name", "second part of the variable's name"}};
-constexpr std::string_view kTypes[] = {"resource"};
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, {1});
-  return ok_status();
-}
+Status infer(InferContext& ctx) { return give_shape(ctx, {1}); }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kResource}));
@@ -32,7 +28,7 @@ constinit const OpDef var_handle_op =
             .summary = "Gives the handle of a named variable.",
             .inputs = {0, 0},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "resource",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

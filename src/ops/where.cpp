@@ -12,8 +12,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"bool", "float32", "int8", "uint8", "int32", "uint32", "int64"};
-
 // Calls use(values) with the condition's elements as a span of their type; bools as bytes.
 template <typename Use>
 Status with_values(const Tensor& condition, const Use& use) {
@@ -48,8 +46,7 @@ Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(with_values(condition, [&](const auto& values) {
     count = std::count_if(values.begin(), values.end(), [](auto value) { return value != 0; });
   }));
-  ctx.set_output_shape(0, {static_cast<std::int32_t>(count), condition.shape.rank()});
-  return ok_status();
+  return give_shape(ctx, {static_cast<std::int32_t>(count), condition.shape.rank()});
 }
 
 Status run(RunContext& ctx) {
@@ -88,7 +85,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef where_op =
     define({.name = name_of(Op::WHERE),
             .summary = "Coordinates of the elements that are not zero.",
-            .types = kTypes,
+            .types = "bool; float32; int8; uint8; int32; uint32; int64",
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Do it on the CPU behind the model: the size of its result is not known before."}});

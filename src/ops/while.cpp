@@ -12,7 +12,6 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"cond_subgraph_index", "subgraph whose boolean result says whether to go on"},
                                         {"body_subgraph_index", "subgraph that computes the next values"}};
-constexpr std::string_view kTypes[] = {"operands of any type with a fixed element size"};
 
 Status infer(InferContext& ctx) {
   REEF_REQUIRE(ctx.input_count() == ctx.output_count(), "{} inputs but {} outputs; a loop needs as many of each",
@@ -73,7 +72,7 @@ constinit const OpDef while_op =
             .inputs = {0, kAnyNumber},
             .outputs = {0, kAnyNumber},
             .attributes = kAttributes,
-            .types = kTypes,
+            .types = "operands of any type with a fixed element size",
             .has_state = true,
             .infer = infer,
             .prepare = prepare,

@@ -8,8 +8,6 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int32", "int64"};
-
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32, DataType::kInt32, DataType::kInt64}));
@@ -24,8 +22,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef zeros_like_op =
     define({.name = name_of(Op::ZEROS_LIKE),
             .summary = "A tensor of zeros of the same shape.",
-
-            .types = kTypes,
+            .types = "float32; int32; int64",
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",

@@ -2,7 +2,6 @@
 #include "prune/remove_units.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 

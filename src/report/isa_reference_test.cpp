@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/isa_reference.h"
+#include "report/documents.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/micro_reference.h"
+#include "report/documents.h"
 
 #include <algorithm>
 

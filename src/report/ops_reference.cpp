@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/ops_reference.h"
+#include "report/documents.h"
 
 #include <algorithm>
 #include <cctype>
@@ -78,7 +78,7 @@ std::string chip_text(const ops::ChipSupport& chip) {
 std::string op_section(const ops::OpDef& op) {
   std::string text =
       fmt::format("### {}\n\n{}{} Inputs: {}. Outputs: {}. Types: {}.\n", op.name, op.is_custom ? "(Custom op.) " : "",
-                  op.summary, arity_text(op.inputs), arity_text(op.outputs), fmt::join(op.types, "; "));
+                  op.summary, arity_text(op.inputs), arity_text(op.outputs), op.types);
   if (!op.attributes.empty()) text += "\n| attribute | meaning |\n| --- | --- |\n";
   for (const ops::AttributeDoc& row : op.attributes) text += fmt::format("| `{}` | {} |\n", row.name, row.meaning);
   return text + chip_text(op.chip) + "\n";

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "retarget/op_view.h"
 
-#include <bit>
-#include <limits>
-
 #include <fmt/ranges.h>
 
 namespace reef::retarget {

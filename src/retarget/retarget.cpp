@@ -2,7 +2,6 @@
 #include "retarget/retarget.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/sha256.h"
 #include "formats/darwinn/reader.h"

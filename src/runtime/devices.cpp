@@ -2,7 +2,6 @@
 #include "runtime/devices.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <optional>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "execute/device/tensor_plan.h"
 #include "host/programs.h"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <unordered_set>
 
 #include "ir/describe.h"
@@ -21,13 +20,12 @@ Status keep_shapes(ops::InferContext&) { return ok_status(); }
 Result<ops::Kernel> never_prepare(ops::PrepareContext&) {
   return internal_error("an op that is executed elsewhere has no kernel here");
 }
-constexpr std::string_view kAnyType[] = {"any"};
 // Definition of an op that is executed elsewhere: it keeps shapes, and is never folded.
 constinit const ops::OpDef kForeignOp = ops::define({.name = "foreign op",
                                                      .summary = "Executed elsewhere.",
                                                      .inputs = {0, ops::kAnyNumber},
                                                      .outputs = {0, ops::kAnyNumber},
-                                                     .types = kAnyType,
+                                                     .types = "any",
                                                      .is_custom = true,
                                                      .has_state = true,
                                                      .infer = keep_shapes,

@@ -2,7 +2,6 @@
 // From sums to results in narrow memory.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "execute/device/cell_results.h"
 #include "execute/device/results_otherwise.h"

@@ -98,8 +98,7 @@ Status add_tensors(ChipOp& op, const Scales& s, std::int32_t sign) {
         std::int64_t{add->a_weight} * (a[i] - s.a.zero()) + std::int64_t{add->b_weight} * sign * (b[i] - s.b.zero());
     codes.push_back(requantized(sum, add->multiplier, s.clamp, s.out.zero()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 // The constant becomes a bias in units of the input's scale, and the sum is brought to the output's. A difference from
@@ -115,8 +114,7 @@ Status add_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable
     REEF_REQUIRE(bias.has_value(), "a constant that is no 32-bit bias");
     codes.push_back(requantized(std::int64_t{x[i]} - in.zero() + *bias, multiplier, s.clamp, s.out.zero()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 Status add(ChipOp& op) {
@@ -143,8 +141,7 @@ Status mul_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable
         numeric::chip_constant_product_multiplier(in.scale(), of_constant.scale(), factor.at(i), s.out.scale());
     codes.push_back(requantized(x[i] - in.zero(), multiplier, s.clamp, s.out.zero()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 Status by_fitted_table(ChipOp& op);
@@ -161,8 +158,7 @@ Status mul(ChipOp& op) {
     const std::int64_t product = std::int64_t{a[i] - s.a.zero()} * (b[i] - s.b.zero());
     codes.push_back(requantized(product, multiplier, s.clamp, s.out.zero()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 // ---- Maximum and minimum ----
@@ -190,8 +186,7 @@ Status extreme(ChipOp& op, bool is_maximum) {
     const std::int32_t limited = requantized(a[i] - b[i], half, difference, kZero) - kZero;
     codes.push_back(requantized(a[i] - 2 * limited - s.out.zero(), 1.0f, s.clamp, s.out.zero()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 Status maximum(ChipOp& op) { return extreme(op, true); }
 Status minimum(ChipOp& op) { return extreme(op, false); }
@@ -213,8 +208,7 @@ Status squared_difference(ChipOp& op) {
     const float difference = static_cast<float>(sum) * add->multiplier;
     codes.push_back(numeric::chip_round(square.at(difference), s.out.zero(), 255));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 // ---- One input ----
@@ -226,8 +220,7 @@ Status rescale_with(ChipOp& op, ChipActivation activation) {
     return unsupported("it is known for 8-bit tensors only");
   }
   REEF_ASSIGN_OR_RETURN(std::vector<std::int32_t> codes, rescaled(op.value(0).codes, from, to, activation));
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 Status quantize(ChipOp& op) { return rescale_with(op, ChipActivation::kNone); }
 Status relu(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu); }
@@ -289,8 +282,7 @@ Status prelu(ChipOp& op) {
         requantized(value, positive, above, zero) + requantized(std::min(value, 0), negative, s.clamp, zero) - 2 * zero;
     codes.push_back(requantized(sum, 1.0f, s.clamp, zero));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 }  // namespace

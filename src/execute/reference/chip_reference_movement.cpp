@@ -63,8 +63,7 @@ Status gather(ChipOp& op, std::size_t data, std::size_t i, const Source& source)
 Status reshape(ChipOp& op) {
   REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
   REEF_REQUIRE(op.value(0).shape.elements() == op.output().shape.elements(), "the number of elements changes");
-  op.set(0, op.value(0).codes);
-  return ok_status();
+  return op.give(op.value(0).codes);
 }
 
 Status pad(ChipOp& op) {
@@ -187,8 +186,7 @@ Status pack(ChipOp& op) {
   for (std::size_t i = 0; i < op.inputs(); ++i) {
     REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(i), op.output()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 Status tile(ChipOp& op) {
@@ -242,8 +240,7 @@ Status concatenation(ChipOp& op) {
     }
   }
   REEF_REQUIRE(before == shape[axis], "the inputs do not fill the output");
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 // ---- Resizing ----
@@ -308,8 +305,7 @@ Status resize_bilinear(ChipOp& op) {
     const std::int64_t sum = across(y.low) * (rows.denominator - y.weight) + across(y.high) * y.weight;
     codes.push_back(requantized(sum, 1.0f / static_cast<float>(total), {.max = 255, .min = 0}, 0));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 // Which pixel is the nearest: TFLite's rule, in float as it computes it. Other factors than two are not known from

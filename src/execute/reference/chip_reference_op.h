@@ -65,6 +65,11 @@ class ChipOp {
   void set(std::size_t i, std::vector<std::int32_t> codes) {
     values_[op_.outputs[i]] = {output(i).shape, std::move(codes)};
   }
+  // The only output, last of all: `return op.give(codes);`.
+  Status give(std::vector<std::int32_t> codes) {
+    set(0, std::move(codes));
+    return ok_status();
+  }
   // A variable's value after the op; see kVariableOutputSuffix.
   void set_variable(std::size_t input, std::vector<std::int32_t> codes) {
     values_[-1 - op_.inputs[input]] = {this->input(input).shape, std::move(codes)};

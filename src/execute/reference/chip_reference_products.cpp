@@ -80,8 +80,7 @@ Status batch_matmul(ChipOp& op) {
       for (const std::int64_t sum : sums) codes.push_back(requantized(sum, multiplier, clamp, out_q.zero()));
     }
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 }  // namespace

@@ -72,8 +72,7 @@ Status total(ChipOp& op, bool is_mean) {
   for_each_element(op, axes, [&](std::size_t at, std::int32_t code) { sums[at] += code - from.zero(); });
   std::vector<std::int32_t> codes;
   for (const std::int64_t sum : sums) codes.push_back(requantized(sum, multiplier, clamp, to.zero()));
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 Status mean(ChipOp& op) { return total(op, true); }
 Status sum(ChipOp& op) { return total(op, false); }
@@ -87,8 +86,7 @@ Status extreme(ChipOp& op, bool is_maximum) {
   for_each_element(op, axes, [&](std::size_t at, std::int32_t code) {
     codes[at] = is_maximum ? std::max(codes[at], code) : std::min(codes[at], code);
   });
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 Status reduce_max(ChipOp& op) { return extreme(op, true); }
 Status reduce_min(ChipOp& op) { return extreme(op, false); }
@@ -116,8 +114,7 @@ Status l2_normalization(ChipOp& op) {
       codes.push_back(requantized((in.codes[i] - from.zero()) * root, multiplier, clamp, to.zero()));
     }
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 }  // namespace

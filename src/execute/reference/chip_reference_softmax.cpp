@@ -72,8 +72,7 @@ Status softmax(ChipOp& op) {
       scalar_row(elements, scale, from.zero(), codes);
     }
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 }  // namespace

@@ -177,8 +177,7 @@ Status transpose_conv(ChipOp& op) {
     codes.push_back(
         requantized(sums[i] + bias, numeric::chip_layer_multiplier(in.scale(), scale, out.scale()), clamp, out.zero()));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 Status conv_2d(ChipOp& op) {
@@ -213,8 +212,7 @@ Status conv_2d(ChipOp& op) {
       for (std::size_t o = 0; o < outputs; ++o) codes.push_back(result.code(whole[o], o));
     }
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 Status depthwise_conv_2d(ChipOp& op) {
@@ -254,8 +252,7 @@ Status depthwise_conv_2d(ChipOp& op) {
       for (std::size_t o = 0; o < outputs; ++o) codes.push_back(result.code(sums[o], o));
     }
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 Status fully_connected(ChipOp& op) {
@@ -277,8 +274,7 @@ Status fully_connected(ChipOp& op) {
     const std::vector<std::int64_t>& whole = sums.finish();
     for (std::size_t o = 0; o < outputs; ++o) codes.push_back(result.code(whole[o], o));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 numeric::ChipPoolOrder pool_order(const ChipOp& op, bool whole_map) {
@@ -305,8 +301,7 @@ Status pool(ChipOp& op, const Window& y, const Window& x, const Reduction& reduc
     }
     codes.push_back(reduction(under));
   }
-  op.set(0, std::move(codes));
-  return ok_status();
+  return op.give(std::move(codes));
 }
 
 struct PoolWindow {

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <map>
-#include <optional>
 
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/without_code.h"

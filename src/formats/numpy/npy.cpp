@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include <fmt/ranges.h>

@@ -2,7 +2,6 @@
 #include "formats/tfrecord/records.h"
 
 #include <array>
-#include <cstring>
 
 namespace reef::tfrecord {
 namespace {

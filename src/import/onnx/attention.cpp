@@ -147,9 +147,7 @@ Result<Heads> read_heads(NodeContext& ctx, Id q, Id k, Id v) {
 
 }  // namespace
 
-Status convert_attention(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_attention(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(Id q, with_heads(ctx, 0, "q_num_heads"));
   REEF_ASSIGN_OR_RETURN(Id k, with_heads(ctx, 1, "kv_num_heads"));
   REEF_ASSIGN_OR_RETURN(Id v, with_heads(ctx, 2, "kv_num_heads"));
@@ -195,9 +193,8 @@ Status convert_attention(NodeContext& ctx) {
 }
 
 // Turns pairs of elements by angles that grow with the position.
-Status convert_rotary_embedding(NodeContext& ctx) {
+Status convert_rotary_embedding(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
   Id x = ctx.in(0);
   const bool is_flat = b.rank(x) == 3;  // [batch, positions, heads * width], else [batch, heads, positions, width]
   REEF_REQUIRE(b.rank(x) == 3 || b.rank(x) == 4, "the input has {} dimensions", b.rank(x));
@@ -236,8 +233,7 @@ Status convert_rotary_embedding(NodeContext& ctx) {
   const Id imaginary = add(b, mul(b, sine, first), mul(b, cosine, second));
   Id y = is_interleaved ? reshape(b, stack(b, {real, imaginary}, 4), pairs) : concat(b, {real, imaginary}, 3);
   if (turned < width) y = concat(b, {y, slice_axis(b, x, 3, turned, width - turned)}, 3);
-  ctx.out(0, reshape(b, y, dims_of(b.shape(ctx.in(0)))));
-  return ok_status();
+  return ctx.give(reshape(b, y, dims_of(b.shape(ctx.in(0)))));
 }
 
 }  // namespace reef::import

@@ -38,31 +38,25 @@ Id both(GraphBuilder& b, const Operands& o, Id different) {
 
 }  // namespace
 
-Status convert_bitwise_xor(NodeContext& ctx) {
+Status convert_bitwise_xor(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Operands o, read_operands(ctx));
-  ctx.out(0, cast(ctx.b, exclusive_or(ctx.b, o), ctx.b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, exclusive_or(b, o), b.type(ctx.in(0))));
 }
 
-Status convert_bitwise_and(NodeContext& ctx) {
+Status convert_bitwise_and(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Operands o, read_operands(ctx));
-  ctx.out(0, cast(ctx.b, both(ctx.b, o, exclusive_or(ctx.b, o)), ctx.b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, both(b, o, exclusive_or(b, o)), b.type(ctx.in(0))));
 }
 
-Status convert_bitwise_or(NodeContext& ctx) {
+Status convert_bitwise_or(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Operands o, read_operands(ctx));
-  const Id different = exclusive_or(ctx.b, o);
-  ctx.out(0, cast(ctx.b, add(ctx.b, different, both(ctx.b, o, different)), ctx.b.type(ctx.in(0))));
-  return ok_status();
+  const Id different = exclusive_or(b, o);
+  return ctx.give(cast(b, add(b, different, both(b, o, different)), b.type(ctx.in(0))));
 }
 
-Status convert_bitwise_not(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_bitwise_not(NodeContext& ctx, GraphBuilder& b) {
   // All ones less x: -1 - x, which cast to an unsigned type is that too.
-  ctx.out(0, cast(b, subtract_from(b, -1, widened(b, ctx.in(0))), b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, subtract_from(b, -1, widened(b, ctx.in(0))), b.type(ctx.in(0))));
 }
 
 }  // namespace reef::import

@@ -12,9 +12,7 @@ constexpr std::int64_t kMostIterations = 10'000;
 
 }  // namespace
 
-Status convert_if(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_if(NodeContext& ctx, GraphBuilder& b) {
   const onnx::Graph* yes = ctx.graph_attribute("then_branch");
   const onnx::Graph* no = ctx.graph_attribute("else_branch");
   REEF_REQUIRE(yes != nullptr && no != nullptr, "a branch is missing");
@@ -62,8 +60,7 @@ Result<Value> stacked(GraphBuilder& b, const std::vector<Value>& rows) {
 }  // namespace
 
 // Body: (iteration, condition, carried...) -> (condition, carried..., gathered...).
-Status convert_loop(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_loop(NodeContext& ctx, GraphBuilder& b) {
   const onnx::Graph* body = ctx.graph_attribute("body");
   REEF_REQUIRE(body != nullptr && ctx.input_count() >= 2, "its body or its inputs are missing");
   std::int64_t trips = -1;
@@ -235,8 +232,7 @@ Status convert_batched_scan(NodeContext& ctx, const onnx::Graph& body) {
 }  // namespace
 
 // Body: (states..., slices...) -> (states..., gathered...).
-Status convert_scan(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_scan(NodeContext& ctx, GraphBuilder& b) {
   const onnx::Graph* body = ctx.graph_attribute("body");
   REEF_REQUIRE(body != nullptr, "its body is missing");
   if (ctx.opset() < 9) return convert_batched_scan(ctx, *body);

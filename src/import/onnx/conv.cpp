@@ -3,10 +3,9 @@
 //
 // One spatial axis is two of which one has size 1. Three are a two-dimensional convolution of one large image, on which
 // the images of all depths stand below each other.
-#include "import/onnx/conv.h"
-
 #include <algorithm>
 
+#include "import/onnx/shared_parts.h"
 #include "import/onnx/window.h"
 #include "ir/op.h"
 
@@ -154,11 +153,9 @@ Result<Id> convolution(NodeContext& ctx, Id x, Id weights, Id bias) {
   return channels_first(b, reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)}));
 }
 
-Status convert_conv(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_conv(NodeContext& ctx, GraphBuilder&) {
   REEF_ASSIGN_OR_RETURN(const Id y, convolution(ctx, ctx.in(0), ctx.in(1), ctx.in(2)));
-  ctx.out(0, y);
-  return ok_status();
+  return ctx.give(y);
 }
 
 }  // namespace reef::import

@@ -192,9 +192,7 @@ Id grouped_3d(GraphBuilder& b, Id x, Id weights, Id bias, std::vector<TransposeA
 
 }  // namespace
 
-Status convert_conv_transpose(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_conv_transpose(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0), weights = ctx.in(1);
   const int spatial = b.rank(x) - 2;
   if (spatial < 1 || spatial > 3) {
@@ -212,8 +210,7 @@ Status convert_conv_transpose(NodeContext& ctx) {
   if (spatial == 3) {
     const Id y = grouped_3d(b, x, weights, ctx.in(2), std::move(axes), groups);
     REEF_RETURN_IF_ERROR(b.status());
-    ctx.out(0, y);
-    return ok_status();
+    return ctx.give(y);
   }
   if (spatial == 1) {
     axes.insert(axes.begin(), TransposeAxis());
@@ -243,8 +240,7 @@ Status convert_conv_transpose(NodeContext& ctx) {
     if (ctx.has(2)) y = add(b, y, ctx.in(2));
   }
   if (spatial == 1) y = reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)});
-  ctx.out(0, channels_first(b, y));
-  return ok_status();
+  return ctx.give(channels_first(b, y));
 }
 
 }  // namespace reef::import

@@ -20,9 +20,16 @@ using Key = std::pair<std::string_view, std::string_view>;
 
 const std::map<Key, Converter>& converters() {
   static const std::map<Key, Converter> table = {
-#define CONVERTER(domain, name, function) {{domain, name}, function},
+#define CONVERTER(domain, name, function, needs)           \
+  {{domain, name}, [](NodeContext& ctx, GraphBuilder& b) { \
+     Status status = ctx.require_##needs;                  \
+     return status.ok() ? function(ctx, b) : status;       \
+   }},
+#define OP_CONVERTER(domain, name, function, op) \
+  {{domain, name}, [](NodeContext& ctx, GraphBuilder& b) { return function(ctx, b, Op::op); }},
 #include "import/onnx/converters.def"
 #undef CONVERTER
+#undef OP_CONVERTER
   };
   return table;
 }

@@ -98,6 +98,7 @@ class NodeContext {
   Status require_inputs(int count) const;
   // The same for nodes that take each element by itself: sizes may be known only while the model runs.
   Status require_operands(int count) const;
+  Status require_nothing() const { return ok_status(); }  // for converters.def: the converter checks by itself
   // Whether input i is there, of known shape, and its value known only while the model runs. Then the sizes of what the
   // node gives may depend on it: remembered, so that a later refusal for want of a size can name it.
   bool is_open(int i);
@@ -135,6 +136,12 @@ class NodeContext {
   // Its ONNX type is that of what is stored, or of input 0 where that is stored in the same type.
   void out(int i, Id id);
   void out(int i, Value value);
+  // The node's only output, or its last: `return ctx.give(id);`.
+  template <typename IdOrValue = Value>
+  Status give(IdOrValue result) {
+    out(0, std::move(result));
+    return ok_status();
+  }
   std::vector<Value> take_outputs() { return std::move(outputs_); }
   // The same node with other inputs, as a node of standard opset `opset` would see them: converters of nodes that do
   // more than a standard one hand it over to that one's, and take_outputs() from it.
@@ -170,7 +177,8 @@ class NodeContext {
   int needed_input_ = -1;
 };
 
-using Converter = Status (*)(NodeContext&);
+// `b` is ctx.b, which most of what converters call takes.
+using Converter = Status (*)(NodeContext& ctx, GraphBuilder& b);
 
 // Null: there is none for this kind of node.
 Converter find_converter(std::string_view domain, std::string_view op_type);

@@ -182,10 +182,9 @@ Result<Labelled> joined(GraphBuilder& b, Labelled x, Labelled y, const std::stri
 
 }  // namespace
 
-Status convert_einsum(NodeContext& ctx) {
+Status convert_einsum(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
   REEF_REQUIRE(ctx.input_count() >= 1, "it has no inputs");
-  GraphBuilder& b = ctx.b;
   REEF_ASSIGN_OR_RETURN(const Equation equation, read_equation(ctx));
   std::vector<Labelled> operands;
   for (int i = 0; i < ctx.input_count(); ++i) {
@@ -205,8 +204,7 @@ Status convert_einsum(NodeContext& ctx) {
                      result.labels.find(c) != std::string::npos,
                  "attribute equation: a letter of the result stands twice or in no term");
   }
-  ctx.out(0, cast(b, permuted(b, result, equation.result).id, b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, permuted(b, result, equation.result).id, b.type(ctx.in(0))));
 }
 
 }  // namespace reef::import

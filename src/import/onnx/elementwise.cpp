@@ -3,8 +3,7 @@
 //
 // Integers of 8 and 16 bits are computed in 32 bits and uint32 in 64, then cast back, which keeps ONNX's wrapping.
 // Before opset 7 the second operand was aligned at the attribute "axis".
-
-#include "import/onnx/converter.h"
+#include "import/onnx/converters.h"
 
 namespace reef::import {
 namespace {
@@ -29,12 +28,6 @@ Id arithmetic(GraphBuilder& b, OpName op, Id x, Id y) {
   return cast(b, binary(b, op, widened(b, x), widened(b, y)), b.type(x));
 }
 
-Status convert_arithmetic(NodeContext& ctx, OpName op) {
-  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
-  ctx.out(0, arithmetic(ctx.b, op, ctx.in(0), second_operand(ctx)));
-  return ok_status();
-}
-
 // Any number of operands, joined in order.
 Result<Id> folded(NodeContext& ctx, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
@@ -44,61 +37,41 @@ Result<Id> folded(NodeContext& ctx, OpName op) {
   return result;
 }
 
-Status convert_folded(NodeContext& ctx, OpName op) {
-  REEF_ASSIGN_OR_RETURN(const Id result, folded(ctx, op));
-  ctx.out(0, result);
-  return ok_status();
-}
-
-Status convert_comparison(NodeContext& ctx, OpName op) {
-  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
-  const bool is_bool = ctx.b.type(ctx.in(0)) == ir::DataType::kBool;
-  const Id x = is_bool ? ctx.in(0) : widened(ctx.b, ctx.in(0));
-  const Id y = is_bool ? second_operand(ctx) : widened(ctx.b, second_operand(ctx));
-  ctx.out(0, compare(ctx.b, op, x, y));
-  return ok_status();
-}
-
 }  // namespace
 
-Status convert_add(NodeContext& ctx) { return convert_arithmetic(ctx, Op::ADD); }
-Status convert_sub(NodeContext& ctx) { return convert_arithmetic(ctx, Op::SUB); }
-Status convert_mul(NodeContext& ctx) { return convert_arithmetic(ctx, Op::MUL); }
+Status convert_arithmetic(NodeContext& ctx, GraphBuilder& b, OpName op) {
+  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
+  return ctx.give(arithmetic(b, op, ctx.in(0), second_operand(ctx)));
+}
+
+Status convert_folded(NodeContext& ctx, GraphBuilder&, OpName op) {
+  REEF_ASSIGN_OR_RETURN(const Id result, folded(ctx, op));
+  return ctx.give(result);
+}
+
+Status convert_comparison(NodeContext& ctx, GraphBuilder& b, OpName op) {
+  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
+  const bool is_bool = b.type(ctx.in(0)) == ir::DataType::kBool;
+  const Id x = is_bool ? ctx.in(0) : widened(b, ctx.in(0));
+  const Id y = is_bool ? second_operand(ctx) : widened(b, second_operand(ctx));
+  return ctx.give(compare(b, op, x, y));
+}
 
 // TFLite divides no int64; quotients of sizes and positions fit 32 bits.
-Status convert_div(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
-  GraphBuilder& b = ctx.b;
+Status convert_div(NodeContext& ctx, GraphBuilder& b) {
   const Id x = widened(b, ctx.in(0)), y = widened(b, second_operand(ctx));
-  if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, Op::DIV);
+  if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, b, Op::DIV);
   const Id quotient = div(b, cast(b, x, ir::DataType::kInt32), cast(b, y, ir::DataType::kInt32));
-  ctx.out(0, cast(b, quotient, b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, quotient, b.type(ctx.in(0))));
 }
 
-Status convert_max(NodeContext& ctx) { return convert_folded(ctx, Op::MAXIMUM); }
-Status convert_min(NodeContext& ctx) { return convert_folded(ctx, Op::MINIMUM); }
-Status convert_sum(NodeContext& ctx) { return convert_folded(ctx, Op::ADD); }
-
-Status convert_mean(NodeContext& ctx) {
+Status convert_mean(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Id total, folded(ctx, Op::ADD));
-  ctx.out(0, mul(ctx.b, total, 1.0 / ctx.input_count()));
-  return ok_status();
+  return ctx.give(mul(b, total, 1.0 / ctx.input_count()));
 }
-
-Status convert_equal(NodeContext& ctx) { return convert_comparison(ctx, Op::EQUAL); }
-Status convert_greater(NodeContext& ctx) { return convert_comparison(ctx, Op::GREATER); }
-Status convert_greater_or_equal(NodeContext& ctx) { return convert_comparison(ctx, Op::GREATER_EQUAL); }
-Status convert_less(NodeContext& ctx) { return convert_comparison(ctx, Op::LESS); }
-Status convert_less_or_equal(NodeContext& ctx) { return convert_comparison(ctx, Op::LESS_EQUAL); }
-Status convert_and(NodeContext& ctx) { return convert_comparison(ctx, Op::LOGICAL_AND); }
-Status convert_or(NodeContext& ctx) { return convert_comparison(ctx, Op::LOGICAL_OR); }
-Status convert_xor(NodeContext& ctx) { return convert_comparison(ctx, Op::NOT_EQUAL); }
 
 // The exponent may be of another type. Squares and roots become their own operators, which have integer kernels.
-Status convert_pow(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_pow(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const Id y = second_operand(ctx);
   const auto exponent = b.elements(y) == 1 ? b.float_values(y) : std::nullopt;
@@ -106,50 +79,37 @@ Status convert_pow(NodeContext& ctx) {
   if (exponent && keeps_shape && is_float(b.type(x))) {
     const float n = exponent->at(0);
     if (n == 1 || n == 2 || n == 0.5f || n == -0.5f) {
-      ctx.out(0, n == 1 ? x : unary(b, n == 2 ? Op::SQUARE : n == 0.5f ? Op::SQRT : Op::RSQRT, x));
-      return ok_status();
+      return ctx.give(n == 1 ? x : unary(b, n == 2 ? Op::SQUARE : n == 0.5f ? Op::SQRT : Op::RSQRT, x));
     }
   }
-  if (b.type(x) == ir::DataType::kInt32 && b.type(y) == ir::DataType::kInt32) return convert_arithmetic(ctx, Op::POW);
+  if (b.type(x) == ir::DataType::kInt32 && b.type(y) == ir::DataType::kInt32)
+    return convert_arithmetic(ctx, b, Op::POW);
   const Id result = binary(b, Op::POW, cast(b, x, ir::DataType::kFloat32), cast(b, y, ir::DataType::kFloat32));
-  ctx.out(0, cast(b, result, b.type(x)));
-  return ok_status();
+  return ctx.give(cast(b, result, b.type(x)));
 }
 
 // fmod = 1: the sign is the dividend's, as in C; else the divisor's, as in Python.
-Status convert_mod(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_mod(NodeContext& ctx, GraphBuilder& b) {
   const Id x = widened(b, ctx.in(0)), y = widened(b, ctx.in(1));
-  if (ctx.int_attribute("fmod", 0) == 0) {
-    ctx.out(0, cast(b, binary(b, Op::FLOOR_MOD, x, y), b.type(ctx.in(0))));
-    return ok_status();
-  }
+  if (ctx.int_attribute("fmod", 0) == 0) return ctx.give(cast(b, binary(b, Op::FLOOR_MOD, x, y), b.type(ctx.in(0))));
   const auto magnitude = [&](Id value) { return maximum(b, value, subtract_from(b, 0, value)); };
   const Id rest = binary(b, Op::FLOOR_MOD, magnitude(x), magnitude(y));
   const Id is_negative = compare(b, Op::LESS, x, b.scalar(b.type(x), 0));
-  ctx.out(0, cast(b, select(b, is_negative, subtract_from(b, 0, rest), rest), b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, select(b, is_negative, subtract_from(b, 0, rest), rest), b.type(ctx.in(0))));
 }
 
-Status convert_bit_shift(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_bit_shift(NodeContext& ctx, GraphBuilder& b) {
   const std::string direction = ctx.string_attribute("direction", "");
   REEF_REQUIRE(direction == "LEFT" || direction == "RIGHT", "attribute direction is '{}'; it must be LEFT or RIGHT",
                direction);
   const ir::DataType type = b.type(ctx.in(0));
   if (direction == "RIGHT") {
-    if (type != ir::DataType::kInt64) {
-      ctx.out(0, binary(b, Op::RIGHT_SHIFT, ctx.in(0), ctx.in(1)));
-      return ok_status();
-    }
+    if (type != ir::DataType::kInt64) return ctx.give(binary(b, Op::RIGHT_SHIFT, ctx.in(0), ctx.in(1)));
     // TFLite shifts no 64 bits; as floating point the result is exact up to 2^24.
     const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
     const Id factor = binary(b, Op::POW, b.scalar(ir::DataType::kFloat32, 0.5), amount);
     const Id product = mul(b, cast(b, ctx.in(0), ir::DataType::kFloat32), factor);
-    ctx.out(0, cast(b, unary(b, Op::FLOOR, product), type));
-    return ok_status();
+    return ctx.give(cast(b, unary(b, Op::FLOOR, product), type));
   }
   const Id x = cast(b, ctx.in(0), ir::DataType::kInt64);
   // Powers of two are exact in float32. By as many bits as there are, or more, nothing is left.
@@ -158,21 +118,15 @@ Status convert_bit_shift(NodeContext& ctx) {
   const Id amount = minimum(b, given, b.scalar(ir::DataType::kFloat32, bits - 1));
   const Id factor = cast(b, binary(b, Op::POW, b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
   const Id is_left = cast(b, compare(b, Op::LESS, given, b.scalar(ir::DataType::kFloat32, bits)), ir::DataType::kInt64);
-  ctx.out(0, cast(b, mul(b, mul(b, x, factor), is_left), type));
-  return ok_status();
+  return ctx.give(cast(b, mul(b, mul(b, x, factor), is_left), type));
 }
 
-Status convert_where(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_operands(3));
-  GraphBuilder& b = ctx.b;
+Status convert_where(NodeContext& ctx, GraphBuilder& b) {
   const Id yes = widened(b, ctx.in(1)), no = widened(b, ctx.in(2));
-  ctx.out(0, cast(b, select(b, ctx.in(0), yes, no), b.type(ctx.in(1))));
-  return ok_status();
+  return ctx.give(cast(b, select(b, ctx.in(0), yes, no), b.type(ctx.in(1))));
 }
 
-Status convert_prelu(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_prelu(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   Id slope = ctx.in(1);
   // Before opset 7 a slope of C elements stood for the channel axis.
@@ -181,14 +135,10 @@ Status convert_prelu(NodeContext& ctx) {
     dims[0] = b.dim(x, 1);
     slope = reshape(b, slope, dims);
   }
-  if (is_float(b.type(x))) {
-    ctx.out(0, b.emit(Op::PRELU, {x, slope}, b.type(x)));
-    return ok_status();
-  }
+  if (is_float(b.type(x))) return ctx.give(b.emit(Op::PRELU, {x, slope}, b.type(x)));
   const Id wide = widened(b, x), zero = b.scalar(b.type(wide), 0);
   const Id below = mul(b, minimum(b, wide, zero), widened(b, slope));
-  ctx.out(0, cast(b, add(b, maximum(b, wide, zero), below), b.type(x)));
-  return ok_status();
+  return ctx.give(cast(b, add(b, maximum(b, wide, zero), below), b.type(x)));
 }
 
 }  // namespace reef::import

@@ -4,10 +4,9 @@
 // optimization has them. Each is taken apart again: the standard part goes to the standard node's converter.
 #include <limits>
 
-#include "import/onnx/conv.h"
 #include "import/onnx/converters.h"
-#include "import/onnx/matmul.h"
 #include "import/onnx/recurrent.h"
+#include "import/onnx/shared_parts.h"
 #include "ir/op.h"
 
 namespace reef::import {
@@ -56,45 +55,37 @@ Status normalized(NodeContext& ctx, Converter normalization, Id sum, Id scale, I
   std::vector<Value> inputs = {float_value(sum), float_value(scale)};
   if (bias != kAbsent) inputs.push_back(float_value(bias));
   NodeContext inner = ctx.with_inputs(std::move(inputs), kStandardOpset);
-  REEF_RETURN_IF_ERROR(normalization(inner));
+  REEF_RETURN_IF_ERROR(normalization(inner, inner.b));
   const std::vector<Value> outputs = inner.take_outputs();
-  ctx.out(0, outputs.at(0));
-  return ok_status();
+  return ctx.give(outputs.at(0));
 }
 
 }  // namespace
 
 // act(Conv(X, W, B) + Z)
-Status convert_fused_conv(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_fused_conv(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(Id y, convolution(ctx, ctx.in(0), ctx.in(1), ctx.in(2)));
-  if (ctx.has(3)) y = add(ctx.b, y, ctx.in(3));
+  if (ctx.has(3)) y = add(b, y, ctx.in(3));
   REEF_ASSIGN_OR_RETURN(y, with_activation(ctx, y));
-  ctx.out(0, y);
-  return ok_status();
+  return ctx.give(y);
 }
 
-Status convert_fused_gemm(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_fused_gemm(NodeContext& ctx, GraphBuilder&) {
   std::vector<Value> inputs = {ctx.value(0), ctx.value(1)};
   if (ctx.has(2)) inputs.push_back(ctx.value(2));
   NodeContext gemm = ctx.with_inputs(std::move(inputs), kStandardOpset);
-  REEF_RETURN_IF_ERROR(convert_gemm(gemm));
+  REEF_RETURN_IF_ERROR(convert_gemm(gemm, gemm.b));
   REEF_ASSIGN_OR_RETURN(const Id y, with_activation(ctx, gemm.take_outputs().at(0).id));
-  ctx.out(0, y);
-  return ok_status();
+  return ctx.give(y);
 }
 
 // alpha * A' * B'. transBatchA: A is [rows, batch..., columns].
-Status convert_fused_matmul(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_fused_matmul(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(b.rank(ctx.in(0)) >= 1 && b.rank(ctx.in(1)) >= 1, "an operand has no dimensions");
   Id y = matrix_product(b, matrix_operand(ctx, 0, "A"), matrix_operand(ctx, 1, "B"));
   if (const float alpha = ctx.float_attribute("alpha", 1); alpha != 1) y = mul(b, y, alpha);
   REEF_ASSIGN_OR_RETURN(y, with_activation(ctx, y));
-  ctx.out(0, y);
-  return ok_status();
+  return ctx.give(y);
 }
 
 namespace {
@@ -105,38 +96,30 @@ Status gelu_of_sum(NodeContext& ctx, bool is_approximate) {
   const Id x = ctx.has(1) ? add(b, ctx.in(0), ctx.in(1)) : ctx.in(0);
   ir::Attributes attributes;
   attributes.set("approximate", is_approximate);
-  ctx.out(0, b.emit(Op::GELU, {x}, b.type(x), std::move(attributes)));
-  return ok_status();
+  return ctx.give(b.emit(Op::GELU, {x}, b.type(x), std::move(attributes)));
 }
 
 }  // namespace
 
-Status convert_bias_gelu(NodeContext& ctx) { return gelu_of_sum(ctx, false); }
-Status convert_fast_gelu(NodeContext& ctx) { return gelu_of_sum(ctx, true); }
+Status convert_bias_gelu(NodeContext& ctx, GraphBuilder&) { return gelu_of_sum(ctx, false); }
+Status convert_fast_gelu(NodeContext& ctx, GraphBuilder&) { return gelu_of_sum(ctx, true); }
 
 // x * sigmoid(alpha * x)
-Status convert_quick_gelu(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_quick_gelu(NodeContext& ctx, GraphBuilder& b) {
   const float alpha = ctx.float_attribute("alpha", 1.702f);
   const Id inner = alpha == 1 ? ctx.in(0) : mul(b, ctx.in(0), alpha);
-  ctx.out(0, mul(b, ctx.in(0), unary(b, Op::LOGISTIC, inner)));
-  return ok_status();
+  return ctx.give(mul(b, ctx.in(0), unary(b, Op::LOGISTIC, inner)));
 }
 
 // input + skip (+ bias), normalized. Output 3 is the sum.
-Status convert_skip_layer_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_skip_layer_normalization(NodeContext& ctx, GraphBuilder& b) {
   Id sum = add(b, ctx.in(0), ctx.in(1));
   if (ctx.has(4)) sum = add(b, sum, ctx.in(4));
   if (ctx.wants(3)) ctx.out(3, sum);
   return normalized(ctx, convert_layer_normalization, sum, ctx.in(2), ctx.in(3));
 }
 
-Status convert_skip_simplified_layer_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_skip_simplified_layer_normalization(NodeContext& ctx, GraphBuilder& b) {
   Id sum = add(b, ctx.in(0), ctx.in(1));
   if (ctx.has(3)) sum = add(b, sum, ctx.in(3));
   if (ctx.wants(3)) ctx.out(3, sum);
@@ -145,10 +128,8 @@ Status convert_skip_simplified_layer_normalization(NodeContext& ctx) {
 
 // Words, positions and segments looked up, added and normalized. Inputs: ids, segments, the three tables, scale, bias,
 // mask, position ids. Output 1: how many positions of each sequence the mask leaves.
-Status convert_embed_layer_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_embed_layer_normalization(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(ctx.has(2) && ctx.has(3) && ctx.has(5) && ctx.has(6), "an embedding, gamma or beta is missing");
-  GraphBuilder& b = ctx.b;
   const Id ids = cast(b, ctx.in(0), ir::DataType::kInt32);
   REEF_REQUIRE(b.rank(ids) == 2 && b.rank(ctx.in(3)) == 2 && b.dim(ids, 1) <= b.dim(ctx.in(3), 0),
                "input_ids {} do not fit {} positions", b.shape(ids).to_string(), b.dim(ctx.in(3), 0));

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "import/onnx/indexing.h"
 #include "import/onnx/progressions.h"
+#include "import/onnx/shared_parts.h"
 #include "ir/op.h"
 
 namespace reef::import {
@@ -121,9 +121,7 @@ Id part_of_stack(GraphBuilder& b, Id data, int axis, std::int64_t index) {
 
 }  // namespace
 
-Status convert_gather(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_gather(NodeContext& ctx, GraphBuilder& b) {
   const Id data = ctx.in(0), indices = ctx.in(1);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(data)));
   const std::int64_t size = b.dim(data, axis);
@@ -136,21 +134,14 @@ Status convert_gather(NodeContext& ctx) {
       dims.erase(dims.begin() + axis);
       const Dims inserted = dims_of(b.shape(indices));
       dims.insert(dims.begin() + axis, inserted.begin(), inserted.end());
-      ctx.out(0, reshape(b, part, dims));
-      return ok_status();
+      return ctx.give(reshape(b, part, dims));
     }
   }
-  if (is_embedding(b, data, indices, axis)) {
-    ctx.out(0, gather(b, data, indices, axis));
-    return ok_status();
-  }
-  ctx.out(0, gather(b, data, from_start(b, indices, size), axis));
-  return ok_status();
+  if (is_embedding(b, data, indices, axis)) return ctx.give(gather(b, data, indices, axis));
+  return ctx.give(gather(b, data, from_start(b, indices, size), axis));
 }
 
-Status convert_gather_elements(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_gather_elements(NodeContext& ctx, GraphBuilder& b) {
   const Id data = ctx.in(0), indices = ctx.in(1);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(data)));
   REEF_ASSIGN_OR_RETURN(const Id positions, row_positions(ctx, data, indices, axis));
@@ -160,8 +151,7 @@ Status convert_gather_elements(NodeContext& ctx) {
     if (const auto pattern = progressions_of(*known)) picked = read_progressions(b, row, *pattern).value_or(kAbsent);
   }
   if (picked == kAbsent) picked = gather(b, row, positions, 0);
-  ctx.out(0, reshape(b, picked, dims_of(b.shape(indices))));
-  return ok_status();
+  return ctx.give(reshape(b, picked, dims_of(b.shape(indices))));
 }
 
 namespace {
@@ -190,9 +180,7 @@ Status check_coordinates(NodeContext& ctx, std::size_t batch) {
 
 }  // namespace
 
-Status convert_gather_nd(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_gather_nd(NodeContext& ctx, GraphBuilder& b) {
   const std::int64_t batch = ctx.int_attribute("batch_dims", 0);
   REEF_REQUIRE(batch >= 0 && batch < 8, "attribute batch_dims is {}", batch);
   REEF_RETURN_IF_ERROR(check_coordinates(ctx, static_cast<std::size_t>(batch)));
@@ -213,8 +201,7 @@ Status convert_gather_nd(NodeContext& ctx) {
     parts.push_back(indices);
     indices = concat(b, parts, b.rank(indices) - 1);
   }
-  ctx.out(0, gather_nd(b, ctx.in(0), indices));
-  return ok_status();
+  return ctx.give(gather_nd(b, ctx.in(0), indices));
 }
 
 namespace {
@@ -314,9 +301,7 @@ Id placed_in_box(GraphBuilder& b, Id data, Id indices, Id updates, const std::st
 
 }  // namespace
 
-Status convert_scatter_nd(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_scatter_nd(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(check_coordinates(ctx, 0));
   REEF_ASSIGN_OR_RETURN(const std::string reduction, read_reduction_name(ctx));
   const Id data = ctx.in(0);
@@ -327,19 +312,13 @@ Status convert_scatter_nd(NodeContext& ctx) {
   Dims update_dims = {count};
   update_dims.insert(update_dims.end(), dims.begin() + width, dims.end());
   const Id updates = reshape(b, ctx.in(2), update_dims);
-  if (const Id boxed = placed_in_box(b, data, indices, updates, reduction); boxed != kAbsent) {
-    ctx.out(0, boxed);
-    return ok_status();
-  }
+  if (const Id boxed = placed_in_box(b, data, indices, updates, reduction); boxed != kAbsent) return ctx.give(boxed);
   REEF_ASSIGN_OR_RETURN(const Id result,
                         placed_in_order(ctx, data, reshape(b, indices, {count, width}), updates, reduction));
-  ctx.out(0, result);
-  return ok_status();
+  return ctx.give(result);
 }
 
-Status convert_scatter_elements(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_scatter_elements(NodeContext& ctx, GraphBuilder& b) {
   const Id data = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const std::string reduction, read_reduction_name(ctx));
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(data)));
@@ -351,8 +330,7 @@ Status convert_scatter_elements(NodeContext& ctx) {
   if (result == kAbsent) {
     REEF_ASSIGN_OR_RETURN(result, placed_in_order(ctx, row, places, updates, reduction));
   }
-  ctx.out(0, reshape(b, result, dims_of(b.shape(data))));
-  return ok_status();
+  return ctx.give(reshape(b, result, dims_of(b.shape(data))));
 }
 
 }  // namespace reef::import

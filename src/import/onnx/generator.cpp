@@ -14,9 +14,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 26;
 
 }  // namespace
 
-Status convert_range(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_range(NodeContext& ctx, GraphBuilder& b) {
   for (int i = 0; i < 3; ++i) {
     if (ctx.is_open(i)) return open_range(ctx);
   }
@@ -46,13 +44,10 @@ Status convert_range(NodeContext& ctx) {
     }
   }
   const ir::Shape shape = {static_cast<std::int32_t>(count)};
-  ctx.out(0, is_float(type) ? b.floats(reals, shape) : cast(b, b.ints(whole, shape, ir::DataType::kInt64), type));
-  return ok_status();
+  return ctx.give(is_float(type) ? b.floats(reals, shape) : cast(b, b.ints(whole, shape, ir::DataType::kInt64), type));
 }
 
-Status convert_eye_like(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_eye_like(NodeContext& ctx, GraphBuilder& b) {
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_REQUIRE(shape.rank() == 2 && shape.elements() < kMost, "the input {} is no matrix", shape.to_string());
   Value value;
@@ -66,14 +61,11 @@ Status convert_eye_like(NodeContext& ctx) {
     if (y + k >= 0 && y + k < shape[1]) elements[static_cast<std::size_t>(y * shape[1] + y + k)] = 1;
   }
   value.id = cast(b, b.floats(elements, shape), *type);
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
 // Keeps the upper or lower triangle of matrices.
-Status convert_trilu(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_trilu(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_REQUIRE(rank >= 2, "the input has {} dimensions", rank);
@@ -88,8 +80,7 @@ Status convert_trilu(NodeContext& ctx) {
   const Id diagonal = b.ints(diagonals, shape_from({rows, columns}));
   const Id keeps = compare(b, is_upper ? Op::GREATER_EQUAL : Op::LESS_EQUAL, diagonal, k);
   const Id wide = widened(b, x);
-  ctx.out(0, cast(b, select(b, keeps, wide, b.scalar(b.type(wide), 0)), b.type(x)));
-  return ok_status();
+  return ctx.give(cast(b, select(b, keeps, wide, b.scalar(b.type(wide), 0)), b.type(x)));
 }
 
 namespace {
@@ -115,19 +106,16 @@ Status convert_window(NodeContext& ctx, const std::vector<double>& coefficients)
     values.push_back(static_cast<float>(value));
   }
   const Id window = b.floats(values, {static_cast<std::int32_t>(values.size())});
-  ctx.out(0, {cast(b, window, *stored), type, {}});
-  return ok_status();
+  return ctx.give({cast(b, window, *stored), type, {}});
 }
 
 }  // namespace
 
-Status convert_hann_window(NodeContext& ctx) { return convert_window(ctx, {0.5, -0.5}); }
-Status convert_hamming_window(NodeContext& ctx) { return convert_window(ctx, {25.0 / 46, -21.0 / 46}); }
-Status convert_blackman_window(NodeContext& ctx) { return convert_window(ctx, {0.42, -0.5, 0.08}); }
+Status convert_hann_window(NodeContext& ctx, GraphBuilder&) { return convert_window(ctx, {0.5, -0.5}); }
+Status convert_hamming_window(NodeContext& ctx, GraphBuilder&) { return convert_window(ctx, {25.0 / 46, -21.0 / 46}); }
+Status convert_blackman_window(NodeContext& ctx, GraphBuilder&) { return convert_window(ctx, {0.42, -0.5, 0.08}); }
 
-Status convert_one_hot(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_one_hot(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(b.elements(ctx.in(1)) == 1, "depth has {} elements", b.elements(ctx.in(1)));
   if (!ctx.is_open(1)) {
     REEF_ASSIGN_OR_RETURN(const std::vector<float> depths, ctx.floats(1));
@@ -146,8 +134,7 @@ Status convert_one_hot(NodeContext& ctx) {
   ir::Attributes attributes;
   attributes.set("axis", static_cast<std::int64_t>(axis == rank - 1 ? -1 : axis));
   const Id result = b.emit(Op::ONE_HOT, {from_start, depth, on, off}, b.type(values), std::move(attributes));
-  ctx.out(0, {cast(b, result, b.type(ctx.in(2))), ctx.value(2).type, {}});
-  return ok_status();
+  return ctx.give({cast(b, result, b.type(ctx.in(2))), ctx.value(2).type, {}});
 }
 
 }  // namespace reef::import

@@ -109,9 +109,7 @@ struct Sampler {
 
 }  // namespace
 
-Status convert_grid_sample(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_grid_sample(NodeContext& ctx, GraphBuilder& b) {
   const ir::Shape shape = b.shape(ctx.in(0)), grid = b.shape(ctx.in(1));
   if (shape.rank() != 4 || grid.rank() != 4) return unsupported("it is converted for images (four dimensions) only");
   REEF_REQUIRE(grid[0] == shape[0] && grid[3] == 2, "grid {} does not fit the input {}", grid.to_string(),
@@ -140,8 +138,7 @@ Status convert_grid_sample(NodeContext& ctx) {
   } else {
     return invalid_input("attribute mode is '{}'", mode);
   }
-  ctx.out(0, channels_first(b, result));
-  return ok_status();
+  return ctx.give(channels_first(b, result));
 }
 
 }  // namespace reef::import

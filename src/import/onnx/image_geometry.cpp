@@ -42,9 +42,7 @@ Dims fold_targets(const Dims& image, const Dims& block, const Dims& places, cons
 }  // namespace
 
 // [n, c * elements of a block, windows] -> [n, c, image...]: what falls on one pixel is added.
-Status convert_col2im(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_col2im(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const Dims image, ctx.ints(1));
   REEF_ASSIGN_OR_RETURN(const Dims block, ctx.ints(2));
@@ -76,13 +74,10 @@ Status convert_col2im(NodeContext& ctx) {
       scatter_nd(b, b.ints(targets, shape_from({elements * windows, 1})), rows, {pixels + 1, images * channels});
   Dims dims = {images, channels};
   dims.insert(dims.end(), image.begin(), image.end());
-  ctx.out(0, reshape(b, transpose(b, slice_axis(b, sums, 0, 0, pixels), {1, 0}), dims));
-  return ok_status();
+  return ctx.give(reshape(b, transpose(b, slice_axis(b, sums, 0, 0, pixels), {1, 0}), dims));
 }
 
-Status convert_center_crop_pad(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_center_crop_pad(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const Dims wanted, ctx.ints(1));
   Dims given = ctx.ints_attribute("axes");
@@ -103,14 +98,11 @@ Status convert_center_crop_pad(NodeContext& ctx) {
     }
   }
   const Id wide = widened(b, x);
-  ctx.out(0, cast(b, pad_constant(b, wide, before, after, 0), b.type(x)));
-  return ok_status();
+  return ctx.give(cast(b, pad_constant(b, wide, before, after, 0), b.type(x)));
 }
 
 // Coordinates -1 to 1 of all pixels, moved by theta [n, axes, axes + 1]: the last axis counts from the innermost on.
-Status convert_affine_grid(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_affine_grid(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Dims size, ctx.ints(1));
   const int axes = static_cast<int>(size.size()) - 2;
   const Id theta = ctx.in(0);
@@ -139,14 +131,11 @@ Status convert_affine_grid(NodeContext& ctx) {
   dims.insert(dims.end(), size.begin() + 2, size.end());
   dims.push_back(axes);
   const Id tiled = b.dim(theta, 0) == 1 ? base : tile(b, base, {b.dim(theta, 0), 1, 1});
-  ctx.out(0, reshape(b, matmul(b, tiled, theta, true), dims));
-  return ok_status();
+  return ctx.give(reshape(b, matmul(b, tiled, theta, true), dims));
 }
 
 // Products of all elements up to each, along an axis.
-Status convert_cumprod(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_cumprod(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
   REEF_REQUIRE(given.size() == 1, "axis has {} elements", given.size());
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(given[0], b.rank(ctx.in(0))));
@@ -163,8 +152,7 @@ Status convert_cumprod(NodeContext& ctx) {
     if (!is_exclusive) parts.push_back(product);
   }
   if (is_reverse) std::reverse(parts.begin(), parts.end());
-  ctx.out(0, cast(b, concat(b, parts, axis), b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, concat(b, parts, axis), b.type(ctx.in(0))));
 }
 
 }  // namespace reef::import

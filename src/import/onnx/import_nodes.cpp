@@ -147,7 +147,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
                       [&](const onnx::Graph& graph, const std::vector<Value>& graph_inputs) {
                         return run_graph(graph, graph_inputs, scope, depth + 1);
                       });
-  Status status = converter(context);
+  Status status = converter(context, b_);
   if (status.ok()) status = b_.status();
   if (!status.ok()) {
     if (context.needed_input() < 0) return status;

@@ -61,16 +61,15 @@ void give_loss(NodeContext& ctx, Id loss) {
 
 }  // namespace
 
-Status convert_negative_log_likelihood_loss(NodeContext& ctx) {
+Status convert_negative_log_likelihood_loss(NodeContext& ctx, GraphBuilder&) {
   REEF_ASSIGN_OR_RETURN(const Rows rows, rows_of(ctx));
   REEF_ASSIGN_OR_RETURN(const Id loss, picked_loss(ctx, rows.scores, rows.target, ctx.in(2)));
   give_loss(ctx, loss);
   return ok_status();
 }
 
-Status convert_softmax_cross_entropy_loss(NodeContext& ctx) {
+Status convert_softmax_cross_entropy_loss(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Rows rows, rows_of(ctx));
-  GraphBuilder& b = ctx.b;
   const Id logs = unary(b, Op::LOG_SOFTMAX, rows.scores);
   REEF_ASSIGN_OR_RETURN(const Id loss, picked_loss(ctx, logs, rows.target, ctx.in(2)));
   give_loss(ctx, loss);

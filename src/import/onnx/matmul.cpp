@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul, Gemm and Einsum. A product with a known matrix is FULLY_CONNECTED, others are BATCH_MATMUL.
-#include "import/onnx/matmul.h"
+#include "import/onnx/shared_parts.h"
 
 namespace reef::import {
 
@@ -20,20 +20,16 @@ Id matrix_product(GraphBuilder& b, Id x, Id y) {
   return reshape(b, result, dims);
 }
 
-Status convert_matmul(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_matmul(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(b.rank(ctx.in(0)) >= 1 && b.rank(ctx.in(1)) >= 1, "an operand has no dimensions");
   const ir::DataType type = b.type(ctx.in(0));
   const Id x = cast(b, ctx.in(0), ir::DataType::kFloat32), y = cast(b, ctx.in(1), ir::DataType::kFloat32);
-  ctx.out(0, cast(b, matrix_product(b, x, y), type));
-  return ok_status();
+  return ctx.give(cast(b, matrix_product(b, x, y), type));
 }
 
 // alpha * A' * B' + beta * C
-Status convert_gemm(NodeContext& ctx) {
+Status convert_gemm(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
   const ir::DataType type = b.type(ctx.in(0));
   Id x = cast(b, ctx.in(0), ir::DataType::kFloat32), y = cast(b, ctx.in(1), ir::DataType::kFloat32);
   REEF_REQUIRE(b.rank(x) == 2 && b.rank(y) == 2, "operands A and B must have two dimensions");
@@ -53,8 +49,7 @@ Status convert_gemm(NodeContext& ctx) {
   Id result = fully_connected(b, x, weights, is_bias ? c : kAbsent);
   if (alpha != 1) result = mul(b, result, alpha);
   if (c != kAbsent && !is_bias) result = add(b, result, c);
-  ctx.out(0, cast(b, result, type));
-  return ok_status();
+  return ctx.give(cast(b, result, type));
 }
 
 }  // namespace reef::import

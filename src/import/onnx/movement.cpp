@@ -8,22 +8,19 @@
 
 namespace reef::import {
 
-Status convert_concat(NodeContext& ctx) {
+Status convert_concat(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
   REEF_REQUIRE(ctx.input_count() >= 1, "it has no inputs");
-  REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 1), ctx.b.rank(ctx.in(0))));
+  REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 1), b.rank(ctx.in(0))));
   std::vector<Id> parts;
   for (int i = 0; i < ctx.input_count(); ++i) {
-    REEF_REQUIRE(ctx.b.type(ctx.in(i)) == ctx.b.type(ctx.in(0)), "inputs are of different types");
+    REEF_REQUIRE(b.type(ctx.in(i)) == b.type(ctx.in(0)), "inputs are of different types");
     parts.push_back(ctx.in(i));
   }
-  ctx.out(0, concat(ctx.b, parts, axis));
-  return ok_status();
+  return ctx.give(concat(b, parts, axis));
 }
 
-Status convert_split(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_split(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(x)));
   if (ctx.is_open(1)) return open_split(ctx);
@@ -80,9 +77,7 @@ Result<SliceAxis> slice_of(std::int64_t size, std::int64_t begin, std::int64_t e
 
 }  // namespace
 
-Status convert_slice(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_slice(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
   for (int i = 1; i <= 4; ++i) {
@@ -197,9 +192,7 @@ Status pad_amounts(NodeContext& ctx, Dims& before, Dims& after) {
 
 }  // namespace
 
-Status convert_pad(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_pad(NodeContext& ctx, GraphBuilder& b) {
   const std::string mode = ctx.string_attribute("mode", "constant");
   if (ctx.opset() >= 11 && !ctx.has(3) && ctx.is_open(1)) return open_pad(ctx, mode);
   Dims before, after;
@@ -214,8 +207,7 @@ Status convert_pad(NodeContext& ctx) {
     const ir::DataType type = b.type(x);
     const bool is_direct = is_float(type) || type == ir::DataType::kInt32 || type == ir::DataType::kInt64;
     const Id wide = is_direct ? x : widened(b, x);
-    ctx.out(0, cast(b, pad_constant(b, wide, before, after, value), type));
-    return ok_status();
+    return ctx.give(cast(b, pad_constant(b, wide, before, after, value), type));
   }
   REEF_REQUIRE(mode == "reflect" || mode == "edge" || mode == "wrap", "attribute mode is '{}'", mode);
   bool is_mirror = mode == "reflect";
@@ -229,32 +221,26 @@ Status convert_pad(NodeContext& ctx) {
     for (std::size_t i = 0; i < before.size(); ++i) amounts.insert(amounts.end(), {before[i], after[i]});
     ir::Attributes attributes;
     attributes.set("mode", ir::EnumName{"REFLECT"});
-    ctx.out(0, b.emit(Op::MIRROR_PAD, {x, b.ints(amounts, {static_cast<std::int32_t>(before.size()), 2})}, b.type(x),
-                      std::move(attributes)));
-    return ok_status();
+    return ctx.give(b.emit(Op::MIRROR_PAD, {x, b.ints(amounts, {static_cast<std::int32_t>(before.size()), 2})},
+                           b.type(x), std::move(attributes)));
   }
   Id y = x;
   for (std::size_t i = 0; i < before.size(); ++i) {
     y = pad_by_gather(b, y, static_cast<int>(i), before[i], after[i], mode);
   }
-  ctx.out(0, y);
-  return ok_status();
+  return ctx.give(y);
 }
 
-Status convert_tile(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_tile(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.is_open(1)) return open_tile(ctx);
   REEF_ASSIGN_OR_RETURN(const Dims times, ctx.ints(1));
-  REEF_REQUIRE(static_cast<int>(times.size()) == ctx.b.rank(ctx.in(0)), "repeats has {} numbers for {} dimensions",
-               times.size(), ctx.b.rank(ctx.in(0)));
+  REEF_REQUIRE(static_cast<int>(times.size()) == b.rank(ctx.in(0)), "repeats has {} numbers for {} dimensions",
+               times.size(), b.rank(ctx.in(0)));
   for (const std::int64_t each : times) REEF_REQUIRE(each >= 0 && each < (1 << 30), "repeats has the value {}", each);
-  ctx.out(0, tile(ctx.b, ctx.in(0), times));
-  return ok_status();
+  return ctx.give(tile(b, ctx.in(0), times));
 }
 
-Status convert_depth_to_space(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_depth_to_space(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const std::int64_t block = ctx.int_attribute("blocksize", 0);
   REEF_REQUIRE(b.rank(x) == 4 && block >= 1 && block < 4096 && b.dim(x, 1) % (block * block) == 0,
@@ -264,8 +250,8 @@ Status convert_depth_to_space(NodeContext& ctx) {
   if (mode == "DCR") {
     ir::Attributes attributes;
     attributes.set("block_size", block);
-    ctx.out(0, channels_first(b, b.emit(Op::DEPTH_TO_SPACE, {channels_last(b, x)}, b.type(x), std::move(attributes))));
-    return ok_status();
+    return ctx.give(
+        channels_first(b, b.emit(Op::DEPTH_TO_SPACE, {channels_last(b, x)}, b.type(x), std::move(attributes))));
   }
   REEF_REQUIRE(mode == "CRD", "attribute mode is '{}'", mode);
   // PyTorch's pixel shuffle: the block's axes are the inner part of the channels. Bring them to the outside.
@@ -274,13 +260,10 @@ Status convert_depth_to_space(NodeContext& ctx) {
   const Id outer = reshape(b, transpose(b, parts, {0, 2, 1}), {s[0], s[2], s[3], s[1]});
   ir::Attributes attributes;
   attributes.set("block_size", block);
-  ctx.out(0, channels_first(b, b.emit(Op::DEPTH_TO_SPACE, {outer}, b.type(x), std::move(attributes))));
-  return ok_status();
+  return ctx.give(channels_first(b, b.emit(Op::DEPTH_TO_SPACE, {outer}, b.type(x), std::move(attributes))));
 }
 
-Status convert_space_to_depth(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_space_to_depth(NodeContext& ctx, GraphBuilder& b) {
   const std::int64_t block = ctx.int_attribute("blocksize", 0);
   REEF_REQUIRE(b.rank(ctx.in(0)) == 4 && block >= 1 && block < (1 << 20), "attribute blocksize is {}, the input {}",
                block, b.shape(ctx.in(0)).to_string());
@@ -296,8 +279,7 @@ Status convert_space_to_depth(NodeContext& ctx) {
     const Id parts = reshape(b, deep, {s.product(0, 3), block * block, s[3] / (block * block)});
     deep = reshape(b, transpose(b, parts, {0, 2, 1}), dims_of(s));
   }
-  ctx.out(0, channels_first(b, deep));
-  return ok_status();
+  return ctx.give(channels_first(b, deep));
 }
 
 }  // namespace reef::import

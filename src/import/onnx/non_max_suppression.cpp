@@ -144,16 +144,13 @@ Id padded(NodeContext& ctx, Id rows, Id is_used) {
 
 }  // namespace
 
-Status convert_non_max_suppression(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_non_max_suppression(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Suppression s, read_suppression(ctx));
   Value result;
   result.type = onnx::ElementType::kInt64;
   if (s.batches * s.classes * s.most == 0) {
     result.id = b.ints(Dims{}, {0, 3}, ir::DataType::kInt64);
-    ctx.out(0, result);
-    return ok_status();
+    return ctx.give(result);
   }
   const Chosen chosen = search(ctx, s);
   const Id rows = all_rows(b, s, chosen), is_used = used_rows(b, s, chosen);
@@ -163,8 +160,7 @@ Status convert_non_max_suppression(NodeContext& ctx) {
     const Id where = b.emit(Op::WHERE, {is_used}, ir::DataType::kInt64);
     result.id = gather(b, rows, b.emit(Op::RESHAPE, {where, b.ints(Dims{-1})}, ir::DataType::kInt64), 0);
   }
-  ctx.out(0, result);
-  return ok_status();
+  return ctx.give(result);
 }
 
 }  // namespace reef::import

@@ -59,9 +59,7 @@ Status batch_normalization_training(NodeContext& ctx, double epsilon) {
 
 }  // namespace
 
-Status convert_batch_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(5));
-  GraphBuilder& b = ctx.b;
+Status convert_batch_normalization(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_REQUIRE(rank >= 2, "the input has {} dimensions", rank);
@@ -72,8 +70,7 @@ Status convert_batch_normalization(NodeContext& ctx) {
   // y = (x - mean) * scale / sqrt(var + epsilon) + bias
   const Id factor = mul(b, ctx.in(1), unary(b, Op::RSQRT, add(b, ctx.in(4), epsilon)));
   const Id offset = sub(b, ctx.in(2), mul(b, ctx.in(3), factor));
-  ctx.out(0, add(b, mul(b, x, per_channel(b, factor, rank)), per_channel(b, offset, rank)));
-  return ok_status();
+  return ctx.give(add(b, mul(b, x, per_channel(b, factor, rank)), per_channel(b, offset, rank)));
 }
 
 namespace {
@@ -100,9 +97,7 @@ Id image_in_groups(const GraphBuilder& b, Id x) {
 
 }  // namespace
 
-Status convert_instance_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_instance_normalization(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_REQUIRE(rank >= 3, "the input has {} dimensions", rank);
@@ -113,13 +108,11 @@ Status convert_instance_normalization(NodeContext& ctx) {
   const Id image = image_in_groups(b, x);
   const Id y = image == kAbsent ? normalize(b, x, axes, epsilon).y
                                 : reshape(b, group_normalized(b, image, b.dim(x, 1), epsilon), dims_of(b.shape(x)));
-  ctx.out(0, add(b, mul(b, y, per_channel(b, ctx.in(1), rank)), per_channel(b, ctx.in(2), rank)));
-  return ok_status();
+  return ctx.give(add(b, mul(b, y, per_channel(b, ctx.in(1), rank)), per_channel(b, ctx.in(2), rank)));
 }
 
-Status convert_layer_normalization(NodeContext& ctx) {
+Status convert_layer_normalization(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_ASSIGN_OR_RETURN(const int first, ctx.axis(ctx.int_attribute("axis", -1), rank));
@@ -134,23 +127,19 @@ Status convert_layer_normalization(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_rms_normalization(NodeContext& ctx) {
+Status convert_rms_normalization(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const int first, ctx.axis(ctx.int_attribute("axis", -1), b.rank(x)));
   Dims axes;
   for (int i = first; i < b.rank(x); ++i) axes.push_back(i);
   const Id mean = reduce(b, Op::MEAN, unary(b, Op::SQUARE, x), axes, true);
   const Id inverse = unary(b, Op::RSQRT, add(b, mean, ctx.float_attribute("epsilon", 1e-5f)));
-  ctx.out(0, mul(b, mul(b, x, inverse), ctx.in(1)));
-  return ok_status();
+  return ctx.give(mul(b, mul(b, x, inverse), ctx.in(1)));
 }
 
 // Channels in groups, each normalized together with its pixels. Before opset 21 scale and bias are per group.
-Status convert_group_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_group_normalization(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const ir::Shape dims = b.shape(x);
   const std::int64_t groups = ctx.int_attribute("num_groups", 0);
@@ -168,23 +157,17 @@ Status convert_group_normalization(NodeContext& ctx) {
   } else {
     REEF_RETURN_IF_ERROR(require_channels(ctx, {1, 2}));
   }
-  ctx.out(0, add(b, mul(b, y, per_channel(b, scale, dims.rank())), per_channel(b, bias, dims.rank())));
-  return ok_status();
+  return ctx.give(add(b, mul(b, y, per_channel(b, scale, dims.rank())), per_channel(b, bias, dims.rank())));
 }
 
-Status convert_mean_variance_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_mean_variance_normalization(NodeContext& ctx, GraphBuilder& b) {
   Dims given = ctx.ints_attribute("axes");
   if (given.empty()) given = {0, 2, 3};
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, ctx.axes(given, b.rank(ctx.in(0))));
-  ctx.out(0, normalize(b, ctx.in(0), Dims(axes.begin(), axes.end()), 1e-9).y);
-  return ok_status();
+  return ctx.give(normalize(b, ctx.in(0), Dims(axes.begin(), axes.end()), 1e-9).y);
 }
 
-Status convert_lp_normalization(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_lp_normalization(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", -1), b.rank(x)));
   const std::int64_t p = ctx.int_attribute("p", 2);
@@ -192,16 +175,13 @@ Status convert_lp_normalization(NodeContext& ctx) {
   const Id norm = p == 1 ? reduce(b, Op::SUM, unary(b, Op::ABS, x), {axis}, true)
                          : unary(b, Op::SQRT, reduce(b, Op::SUM, unary(b, Op::SQUARE, x), {axis}, true));
   // Where all elements are 0, so is the result.
-  ctx.out(0, div(b, x, maximum(b, norm, b.scalar(b.type(norm), std::numeric_limits<float>::min()))));
-  return ok_status();
+  return ctx.give(div(b, x, maximum(b, norm, b.scalar(b.type(norm), std::numeric_limits<float>::min()))));
 }
 
 // x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta
 // TFLite's LOCAL_RESPONSE_NORMALIZATION is not used: its reference kernel leaves out the last channel of each window,
 // its optimized one does not. A product with the power of -beta, not a quotient, because the Edge TPU does not divide.
-Status convert_lrn(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_lrn(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const std::int64_t size = ctx.int_attribute("size", 1);
   REEF_REQUIRE(size >= 1 && size < 4096 && b.rank(x) == 4, "attribute size is {}, the input {}", size,
@@ -215,8 +195,7 @@ Status convert_lrn(NodeContext& ctx) {
     const Id part = slice_axis(b, squares, 1, i, b.dim(x, 1));
     sum = sum == kAbsent ? part : add(b, sum, part);
   }
-  ctx.out(0, mul(b, x, power(b, add(b, mul(b, sum, alpha / static_cast<double>(size)), bias), -beta)));
-  return ok_status();
+  return ctx.give(mul(b, x, power(b, add(b, mul(b, sum, alpha / static_cast<double>(size)), bias), -beta)));
 }
 
 }  // namespace reef::import

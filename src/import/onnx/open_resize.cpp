@@ -132,8 +132,7 @@ Status open_resize(NodeContext& ctx, const ResizeMode& m, int input, bool is_siz
     a.out = cast(b, unary(b, Op::FLOOR, a.length), ir::DataType::kInt32);
     REEF_ASSIGN_OR_RETURN(y, along_axis(b, m, y, i, rank, a));
   }
-  ctx.out(0, cast(b, y, type));
-  return ok_status();
+  return ctx.give(cast(b, y, type));
 }
 
 }  // namespace reef::import

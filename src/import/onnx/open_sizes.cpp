@@ -74,16 +74,14 @@ Status open_reshape(NodeContext& ctx) {
     const Id is_kept = compare(b, Op::EQUAL, shape, b.scalar(ir::DataType::kInt32, 0));
     shape = select(b, is_kept, b.ints(sizes), shape);
   }
-  ctx.out(0, reshaped(b, ctx.in(0), shape));
-  return ok_status();
+  return ctx.give(reshaped(b, ctx.in(0), shape));
 }
 
 Status open_expand(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Id own = b.ints(dims_of(b.shape(ctx.in(0))));
   const Id shape = b.emit(Op::BROADCAST_ARGS, {own, int32_list(ctx, 1)}, ir::DataType::kInt32);
-  ctx.out(0, b.emit(Op::BROADCAST_TO, {ctx.in(0), shape}, b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(b.emit(Op::BROADCAST_TO, {ctx.in(0), shape}, b.type(ctx.in(0))));
 }
 
 Status open_constant_of_shape(NodeContext& ctx) {
@@ -98,13 +96,11 @@ Status open_constant_of_shape(NodeContext& ctx) {
     one = reshape(b, one, {});
   }
   value.id = b.emit(Op::FILL, {int32_list(ctx, 0), one}, b.type(one));
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
 Status open_tile(NodeContext& ctx) {
-  ctx.out(0, ctx.b.emit(Op::TILE, {ctx.in(0), int32_list(ctx, 1)}, ctx.b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(ctx.b.emit(Op::TILE, {ctx.in(0), int32_list(ctx, 1)}, ctx.b.type(ctx.in(0))));
 }
 
 Status open_squeeze(NodeContext& ctx) {
@@ -113,18 +109,14 @@ Status open_squeeze(NodeContext& ctx) {
   REEF_REQUIRE(dropped <= rank, "{} axes of {} dimensions are to be dropped", dropped, rank);
   const Id drops = reduce(b, Op::SUM, axis_marks(b, int32_list(ctx, 1), rank), {0}, false);
   const Id kept = marked_places(b, subtract_from(b, 1, drops), rank - dropped);
-  ctx.out(0, reshaped(b, ctx.in(0), gather(b, b.ints(dims_of(b.shape(ctx.in(0)))), kept, 0)));
-  return ok_status();
+  return ctx.give(reshaped(b, ctx.in(0), gather(b, b.ints(dims_of(b.shape(ctx.in(0)))), kept, 0)));
 }
 
 Status open_unsqueeze(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Dims dims = dims_of(b.shape(ctx.in(0)));
   const auto rank = static_cast<std::int64_t>(dims.size()) + b.elements(ctx.in(1));
-  if (dims.empty()) {
-    ctx.out(0, reshape(b, ctx.in(0), Dims(static_cast<std::size_t>(rank), 1)));
-    return ok_status();
-  }
+  if (dims.empty()) return ctx.give(reshape(b, ctx.in(0), Dims(static_cast<std::size_t>(rank), 1)));
   const Id keeps = subtract_from(b, 1, reduce(b, Op::SUM, axis_marks(b, int32_list(ctx, 1), rank), {0}, false));
   ir::Attributes attributes;
   attributes.set("exclusive", true);
@@ -133,8 +125,7 @@ Status open_unsqueeze(NodeContext& ctx) {
       b.emit(Op::CUMSUM, {keeps, b.scalar(ir::DataType::kInt32, 0)}, ir::DataType::kInt32, std::move(attributes));
   const Id place = minimum(b, before, b.scalar(ir::DataType::kInt32, static_cast<double>(dims.size()) - 1));
   const Id sizes = gather(b, b.ints(dims), place, 0);
-  ctx.out(0, reshaped(b, ctx.in(0), select(b, is_positive(b, keeps), sizes, b.scalar(ir::DataType::kInt32, 1))));
-  return ok_status();
+  return ctx.give(reshaped(b, ctx.in(0), select(b, is_positive(b, keeps), sizes, b.scalar(ir::DataType::kInt32, 1))));
 }
 
 // Begins, ends and steps of the axes named are spread over all axes.
@@ -161,8 +152,7 @@ Status open_slice(NodeContext& ctx) {
     attributes.set(mask, std::int64_t{0});
   }
   attributes.set("offset", false);
-  ctx.out(0, b.emit(Op::STRIDED_SLICE, {x, begins, ends, steps}, b.type(x), std::move(attributes)));
-  return ok_status();
+  return ctx.give(b.emit(Op::STRIDED_SLICE, {x, begins, ends, steps}, b.type(x), std::move(attributes)));
 }
 
 Status open_split(NodeContext& ctx) {
@@ -188,8 +178,7 @@ Status open_range(NodeContext& ctx) {
     REEF_REQUIRE(b.elements(ctx.in(i)) == 1, "input {} has {} elements", i, b.elements(ctx.in(i)));
     operands.push_back(cast(b, reshape(b, ctx.in(i), {}), wide));
   }
-  ctx.out(0, cast(b, b.emit(Op::RANGE, operands, wide), type));
-  return ok_status();
+  return ctx.give(cast(b, b.emit(Op::RANGE, operands, wide), type));
 }
 
 Status open_pad(NodeContext& ctx, const std::string& mode) {
@@ -201,23 +190,20 @@ Status open_pad(NodeContext& ctx, const std::string& mode) {
   REEF_REQUIRE(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap", "attribute mode is '{}'",
                mode);
   if (mode == "edge" || mode == "wrap") {
-    ctx.out(0, cast(b, open_pad_by_gather(b, x, int32_list(ctx, 1), mode == "edge"), b.type(ctx.in(0))));
-    return ok_status();
+    return ctx.give(cast(b, open_pad_by_gather(b, x, int32_list(ctx, 1), mode == "edge"), b.type(ctx.in(0))));
   }
   const Id pads = transpose(b, reshape(b, int32_list(ctx, 1), {2, rank}), {1, 0});
   if (mode == "reflect") {
     ir::Attributes attributes;
     attributes.set("mode", ir::EnumName{"REFLECT"});
-    ctx.out(0, cast(b, b.emit(Op::MIRROR_PAD, {x, pads}, b.type(x), std::move(attributes)), b.type(ctx.in(0))));
-    return ok_status();
+    return ctx.give(cast(b, b.emit(Op::MIRROR_PAD, {x, pads}, b.type(x), std::move(attributes)), b.type(ctx.in(0))));
   }
   Id value = b.scalar(b.type(x), 0);
   if (ctx.has(2)) {
     REEF_REQUIRE(b.elements(ctx.in(2)) == 1, "constant_value has {} elements", b.elements(ctx.in(2)));
     value = cast(b, reshape(b, ctx.in(2), {1}), b.type(x));
   }
-  ctx.out(0, cast(b, b.emit(Op::PADV2, {x, pads, value}, b.type(x)), b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, b.emit(Op::PADV2, {x, pads, value}, b.type(x)), b.type(ctx.in(0))));
 }
 
 Status open_window(NodeContext& ctx, const std::vector<double>& coefficients) {
@@ -237,8 +223,7 @@ Status open_window(NodeContext& ctx, const std::vector<double>& coefficients) {
     const Id part = mul(b, unary(b, Op::COS, mul(b, angle, static_cast<double>(k))), coefficients[k]);
     window = add(b, part, k == 1 ? b.scalar(ir::DataType::kFloat32, coefficients[0]) : window);
   }
-  ctx.out(0, {b.emit(Op::CAST, {window}, *stored), type, {}});
-  return ok_status();
+  return ctx.give({b.emit(Op::CAST, {window}, *stored), type, {}});
 }
 
 }  // namespace reef::import

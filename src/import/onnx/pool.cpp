@@ -183,9 +183,8 @@ Id max_pool_indices(GraphBuilder& b, Id x, const Window& window, bool is_column_
 
 }  // namespace
 
-Status convert_max_pool(NodeContext& ctx) {
+Status convert_max_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Window window, pool_window(ctx));
-  GraphBuilder& b = ctx.b;
   ctx.out(0, pool_any(b, ctx.in(0), window, [&](Id x, const Window& w) { return max_pool_2d(b, x, w); }));
   if (!ctx.wants(1)) return ok_status();
   if (window.size() != 2 || !is_float(b.type(ctx.in(0))) || b.elements(ctx.in(0)) > (1 << 24)) {
@@ -196,19 +195,16 @@ Status convert_max_pool(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_average_pool(NodeContext& ctx) {
+Status convert_average_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Window window, pool_window(ctx));
-  GraphBuilder& b = ctx.b;
   const bool include_padding = ctx.int_attribute("count_include_pad", 0) != 0;
-  ctx.out(0, pool_any(b, ctx.in(0), window,
-                      [&](Id x, const Window& w) { return average_pool_2d(b, x, w, include_padding); }));
-  return ok_status();
+  return ctx.give(
+      pool_any(b, ctx.in(0), window, [&](Id x, const Window& w) { return average_pool_2d(b, x, w, include_padding); }));
 }
 
 // The p-norm of every window: the average of |x|^p, times the number of elements, to the 1/p.
-Status convert_lp_pool(NodeContext& ctx) {
+Status convert_lp_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Window window, pool_window(ctx));
-  GraphBuilder& b = ctx.b;
   const double p = static_cast<double>(ctx.int_attribute("p", 2));
   REEF_REQUIRE(p >= 1, "attribute p is {}", p);
   double count = 1;
@@ -216,8 +212,7 @@ Status convert_lp_pool(NodeContext& ctx) {
   const Id powers = p == 2 ? unary(b, Op::SQUARE, ctx.in(0)) : power(b, unary(b, Op::ABS, ctx.in(0)), p);
   const Id means = pool_any(b, powers, window, [&](Id x, const Window& w) { return average_pool_2d(b, x, w, true); });
   const Id sums = mul(b, means, count);
-  ctx.out(0, p == 2 ? unary(b, Op::SQRT, sums) : power(b, sums, 1 / p));
-  return ok_status();
+  return ctx.give(p == 2 ? unary(b, Op::SQRT, sums) : power(b, sums, 1 / p));
 }
 
 namespace {
@@ -239,36 +234,29 @@ Id reduce_spatial(GraphBuilder& b, OpName op, Id x) {
 
 }  // namespace
 
-Status convert_global_average_pool(NodeContext& ctx) {
+Status convert_global_average_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(spatial_axes(ctx).status());
-  GraphBuilder& b = ctx.b;
   Dims axes;
   const Id last = channels_last(b, ctx.in(0));
   for (int i = 1; i < b.rank(last) - 1; ++i) axes.push_back(i);
-  ctx.out(0, channels_first(b, reduce(b, Op::MEAN, last, axes, true)));
-  return ok_status();
+  return ctx.give(channels_first(b, reduce(b, Op::MEAN, last, axes, true)));
 }
 
-Status convert_global_max_pool(NodeContext& ctx) {
+Status convert_global_max_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(spatial_axes(ctx).status());
-  ctx.out(0, reduce_spatial(ctx.b, Op::REDUCE_MAX, ctx.in(0)));
-  return ok_status();
+  return ctx.give(reduce_spatial(b, Op::REDUCE_MAX, ctx.in(0)));
 }
 
-Status convert_global_lp_pool(NodeContext& ctx) {
+Status convert_global_lp_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(spatial_axes(ctx).status());
-  GraphBuilder& b = ctx.b;
   const double p = static_cast<double>(ctx.int_attribute("p", 2));
   REEF_REQUIRE(p >= 1, "attribute p is {}", p);
   const Id sums = reduce_spatial(b, Op::SUM, power(b, unary(b, Op::ABS, ctx.in(0)), p));
-  ctx.out(0, power(b, sums, 1 / p));
-  return ok_status();
+  return ctx.give(power(b, sums, 1 / p));
 }
 
 // Scatters values to the positions that MaxPool gave.
-Status convert_max_unpool(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_max_unpool(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const ir::Shape dims = b.shape(x);
   const int spatial = dims.rank() - 2;
@@ -311,8 +299,7 @@ Status convert_max_unpool(NodeContext& ctx) {
   Dims before(whole.size(), 0), after;
   for (std::size_t i = 0; i < whole.size(); ++i) after.push_back(std::max<std::int64_t>(0, wanted[i] - whole[i]));
   y = pad_constant(b, y, before, after, 0);
-  ctx.out(0, slice(b, y, before, wanted));
-  return ok_status();
+  return ctx.give(slice(b, y, before, wanted));
 }
 
 }  // namespace reef::import

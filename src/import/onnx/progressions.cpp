@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/progressions.h"
 
-#include <algorithm>
-
 namespace reef::import {
 namespace {
 

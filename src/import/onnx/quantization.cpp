@@ -5,13 +5,10 @@
 //
 // Rounding: ONNX rounds halves to even, TFLite's QUANTIZE away from zero; they differ by one step at exact halves.
 // Where parameters are not known before the model runs, the arithmetic is written out.
-#include "import/onnx/quantization.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "import/onnx/conv.h"
-#include "import/onnx/matmul.h"
+#include "import/onnx/shared_parts.h"
 #include "ops/registry.h"
 
 namespace reef::import {
@@ -154,9 +151,7 @@ Result<int> quantized_axis(NodeContext& ctx) {
 
 }  // namespace
 
-Status convert_quantize_linear(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_quantize_linear(NodeContext& ctx, GraphBuilder& b) {
   Value value;
   value.type = static_cast<onnx::ElementType>(ctx.int_attribute("output_dtype", 0));
   if (ctx.has(2)) value.type = ctx.value(2).type;
@@ -168,20 +163,15 @@ Status convert_quantize_linear(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, quantized_axis(ctx));
   const Id x = cast(b, ctx.in(0), ir::DataType::kFloat32);
   value.id = quantize(b, x, ctx.in(1), ctx.has(2) ? ctx.in(2) : kAbsent, axis, *type);
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
-Status convert_dequantize_linear(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_dequantize_linear(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const int axis, quantized_axis(ctx));
-  ctx.out(0, dequantize(ctx.b, ctx.in(0), ctx.in(1), ctx.has(2) ? ctx.in(2) : kAbsent, axis));
-  return ok_status();
+  return ctx.give(dequantize(b, ctx.in(0), ctx.in(1), ctx.has(2) ? ctx.in(2) : kAbsent, axis));
 }
 
-Status convert_dynamic_quantize_linear(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_dynamic_quantize_linear(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0), zero = b.scalar(ir::DataType::kFloat32, 0);
   Dims axes;
   for (int i = 0; i < b.rank(x); ++i) axes.push_back(i);
@@ -197,9 +187,8 @@ Status convert_dynamic_quantize_linear(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_qlinear_conv(NodeContext& ctx) {
+Status convert_qlinear_conv(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(8));
-  GraphBuilder& b = ctx.b;
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 1);
   const Id weights = dequantize(b, ctx.in(3), ctx.in(4), ctx.in(5), 0);
   Id bias = kAbsent;
@@ -208,13 +197,10 @@ Status convert_qlinear_conv(NodeContext& ctx) {
     bias = mul(b, cast(b, ctx.in(8), ir::DataType::kFloat32), scale);
   }
   REEF_ASSIGN_OR_RETURN(const Id y, convolution(ctx, x, weights, bias));
-  ctx.out(0, {quantize(b, y, ctx.in(6), ctx.in(7), 1, b.type(ctx.in(7))), ctx.value(7).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, y, ctx.in(6), ctx.in(7), 1, b.type(ctx.in(7))), ctx.value(7).type, {}});
 }
 
-Status convert_qlinear_matmul(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(8));
-  GraphBuilder& b = ctx.b;
+Status convert_qlinear_matmul(NodeContext& ctx, GraphBuilder& b) {
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), b.rank(ctx.in(0)) - 2);
   const Id y = dequantize(b, ctx.in(3), ctx.in(4), ctx.in(5), b.rank(ctx.in(3)) - 1);
   const Id product = matrix_product(b, x, y);
@@ -234,88 +220,60 @@ Id centered(GraphBuilder& b, Id x, Id zero_point, int axis) {
 
 }  // namespace
 
-Status convert_matmul_integer(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_matmul_integer(NodeContext& ctx, GraphBuilder& b) {
   const Id x = centered(b, ctx.in(0), ctx.in(2), std::max(0, b.rank(ctx.in(0)) - 2));
   const Id y = centered(b, ctx.in(1), ctx.in(3), b.rank(ctx.in(1)) - 1);
-  ctx.out(0, {cast(b, matrix_product(b, x, y), ir::DataType::kInt32), onnx::ElementType::kInt32, {}});
-  return ok_status();
+  return ctx.give({cast(b, matrix_product(b, x, y), ir::DataType::kInt32), onnx::ElementType::kInt32, {}});
 }
 
-Status convert_conv_integer(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_conv_integer(NodeContext& ctx, GraphBuilder& b) {
   const Id x = centered(b, ctx.in(0), ctx.in(2), 1), weights = centered(b, ctx.in(1), ctx.in(3), 0);
   REEF_ASSIGN_OR_RETURN(const Id y, convolution(ctx, x, weights, kAbsent));
-  ctx.out(0, {cast(b, y, ir::DataType::kInt32), onnx::ElementType::kInt32, {}});
-  return ok_status();
+  return ctx.give({cast(b, y, ir::DataType::kInt32), onnx::ElementType::kInt32, {}});
 }
-
-namespace {
 
 // ONNX Runtime's element-wise operators on quantized tensors: (a, scale, zero) (b, scale, zero) -> (scale, zero).
-Status convert_qlinear_binary(NodeContext& ctx, OpName op) {
+Status convert_qlinear_binary(NodeContext& ctx, GraphBuilder& b, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(7));
-  GraphBuilder& b = ctx.b;
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0), y = dequantize(b, ctx.in(3), ctx.in(4), ctx.in(5), 0);
   const ir::DataType type = b.type(ctx.in(0));
-  ctx.out(0, {quantize(b, binary(b, op, x, y), ctx.in(6), ctx.in(7), 0, type), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, binary(b, op, x, y), ctx.in(6), ctx.in(7), 0, type), ctx.value(0).type, {}});
 }
 
-}  // namespace
-
-Status convert_qlinear_add(NodeContext& ctx) { return convert_qlinear_binary(ctx, Op::ADD); }
-Status convert_qlinear_mul(NodeContext& ctx) { return convert_qlinear_binary(ctx, Op::MUL); }
-
-Status convert_qlinear_sigmoid(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(4));
-  GraphBuilder& b = ctx.b;
+Status convert_qlinear_sigmoid(NodeContext& ctx, GraphBuilder& b) {
   const Id y = unary(b, Op::LOGISTIC, dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0));
-  ctx.out(0, {quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
 }
 
-Status convert_qlinear_leaky_relu(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(4));
-  GraphBuilder& b = ctx.b;
+Status convert_qlinear_leaky_relu(NodeContext& ctx, GraphBuilder& b) {
   ir::Attributes attributes;
   attributes.set("alpha", static_cast<double>(ctx.float_attribute("alpha", 0.01f)));
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   const Id y = b.emit(Op::LEAKY_RELU, {x}, b.type(x), std::move(attributes));
-  ctx.out(0, {quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
 }
 
-Status convert_qlinear_global_average_pool(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(4));
-  GraphBuilder& b = ctx.b;
+Status convert_qlinear_global_average_pool(NodeContext& ctx, GraphBuilder& b) {
   const bool is_last = ctx.int_attribute("channels_last", 0) != 0;
   const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   Dims axes;
   for (int i = is_last ? 1 : 2; i < b.rank(x) - (is_last ? 1 : 0); ++i) axes.push_back(i);
   const Id y = reduce(b, Op::MEAN, x, axes, true);
-  ctx.out(0, {quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, y, ctx.in(3), ctx.in(4), 0, b.type(ctx.in(0))), ctx.value(0).type, {}});
 }
 
 // (scale, zero) of the result, then (tensor, scale, zero) for each part.
-Status convert_qlinear_concat(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(5));
-  GraphBuilder& b = ctx.b;
+Status convert_qlinear_concat(NodeContext& ctx, GraphBuilder& b) {
   std::vector<Id> parts;
   for (int i = 2; i + 2 < ctx.input_count(); i += 3)
     parts.push_back(dequantize(b, ctx.in(i), ctx.in(i + 1), ctx.in(i + 2), 0));
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(parts[0])));
-  ctx.out(0, {quantize(b, concat(b, parts, axis), ctx.in(0), ctx.in(1), 0, b.type(ctx.in(2))), ctx.value(2).type, {}});
-  return ok_status();
+  return ctx.give(
+      {quantize(b, concat(b, parts, axis), ctx.in(0), ctx.in(1), 0, b.type(ctx.in(2))), ctx.value(2).type, {}});
 }
 
 // Product of quantized matrices with a bias in the product's scale; without an output scale the result is float.
-Status convert_qgemm(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(6));
-  GraphBuilder& b = ctx.b;
+Status convert_qgemm(NodeContext& ctx, GraphBuilder& b) {
   Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   const bool transposes = ctx.int_attribute("transB", 0) != 0;
   const Id y = dequantize(b, ctx.in(3), ctx.in(4), ctx.in(5), transposes ? 0 : 1);
@@ -333,13 +291,9 @@ Status convert_qgemm(NodeContext& ctx) {
     result = mul(b, result, alpha);
     if (bias != kAbsent) result = add(b, result, bias);
   }
-  if (!ctx.has(7)) {
-    ctx.out(0, {result, onnx::ElementType::kFloat, {}});
-    return ok_status();
-  }
+  if (!ctx.has(7)) return ctx.give({result, onnx::ElementType::kFloat, {}});
   const ir::DataType type = ctx.has(8) ? b.type(ctx.in(8)) : b.type(ctx.in(0));
-  ctx.out(0, {quantize(b, result, ctx.in(7), ctx.in(8), 0, type), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, result, ctx.in(7), ctx.in(8), 0, type), ctx.value(0).type, {}});
 }
 
 }  // namespace reef::import

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/quantized_movement.h"
+#include "import/onnx/shared_parts.h"
 
 #include <set>
 #include <string_view>
-
-#include "import/onnx/quantization.h"
 
 namespace reef::import {
 namespace {

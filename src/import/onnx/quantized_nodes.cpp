@@ -7,10 +7,8 @@
 // time is not rounded, and `reef quantize` finds scales for it as for any float model.
 #include <algorithm>
 
-#include "import/onnx/conv.h"
 #include "import/onnx/converters.h"
-#include "import/onnx/matmul.h"
-#include "import/onnx/quantization.h"
+#include "import/onnx/shared_parts.h"
 
 namespace reef::import {
 
@@ -20,7 +18,7 @@ namespace {
 Result<Id> by_standard_node(NodeContext& ctx, Converter converter, std::vector<Value> inputs,
                             std::int64_t opset = kStandardOpset) {
   NodeContext inner = ctx.with_inputs(std::move(inputs), opset);
-  REEF_RETURN_IF_ERROR(converter(inner));
+  REEF_RETURN_IF_ERROR(converter(inner, inner.b));
   return inner.take_outputs().at(0).id;
 }
 
@@ -48,10 +46,8 @@ Id real_weights(GraphBuilder& b, Id weights, Id scale, Id zero_point, bool stack
 
 }  // namespace
 
-Status convert_qlinear_average_pool(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_qlinear_average_pool(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(ctx.has(3), "the result's scale is missing");
-  GraphBuilder& b = ctx.b;
   const bool is_last = ctx.int_attribute("channels_last", 0) != 0;
   Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   if (is_last) x = channels_first(b, x);
@@ -60,40 +56,33 @@ Status convert_qlinear_average_pool(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_qlinear_softmax(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_qlinear_softmax(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(ctx.has(3), "the result's scale is missing");
-  const Id x = dequantize(ctx.b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
+  const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   const std::int64_t opset = ctx.int_attribute("opset", kStandardOpset);
   REEF_ASSIGN_OR_RETURN(const Id y, by_standard_node(ctx, convert_softmax, {float_value(x)}, opset));
   quantized_out(ctx, y, 3);
   return ok_status();
 }
 
-Status convert_qlinear_reduce_mean(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_qlinear_reduce_mean(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(ctx.has(3), "the result's scale is missing");
-  const Id x = dequantize(ctx.b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
+  const Id x = dequantize(b, ctx.in(0), ctx.in(1), ctx.in(2), 0);
   REEF_ASSIGN_OR_RETURN(const Id y, by_standard_node(ctx, convert_reduce_mean, {float_value(x)}));
   quantized_out(ctx, y, 3);
   return ok_status();
 }
 
 // condition, (x, scale, zero), (y, scale, zero), (scale, zero) of the result.
-Status convert_qlinear_where(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(9));
-  GraphBuilder& b = ctx.b;
+Status convert_qlinear_where(NodeContext& ctx, GraphBuilder& b) {
   const Id x = dequantize(b, ctx.in(1), ctx.in(2), ctx.in(3), 0), y = dequantize(b, ctx.in(4), ctx.in(5), ctx.in(6), 0);
   const Id z = select(b, ctx.in(0), x, y);
-  ctx.out(0, {quantize(b, z, ctx.in(7), ctx.in(8), 0, b.type(ctx.in(1))), ctx.value(1).type, {}});
-  return ok_status();
+  return ctx.give({quantize(b, z, ctx.in(7), ctx.in(8), 0, b.type(ctx.in(1))), ctx.value(1).type, {}});
 }
 
 // QLinearConv with channels first or last; weights are [o, c, h, w] in both.
-Status convert_runtime_qlinear_conv(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(8));
-  if (ctx.int_attribute("channels_last", 0) == 0) return convert_qlinear_conv(ctx);
-  GraphBuilder& b = ctx.b;
+Status convert_runtime_qlinear_conv(NodeContext& ctx, GraphBuilder& b) {
+  if (ctx.int_attribute("channels_last", 0) == 0) return convert_qlinear_conv(ctx, b);
   std::vector<Value> inputs;
   for (int i = 0; i < ctx.input_count(); ++i) inputs.push_back(ctx.value(i));
   const auto turned = [&](Id x, int scale, bool to_first) {
@@ -103,20 +92,17 @@ Status convert_runtime_qlinear_conv(NodeContext& ctx) {
   };
   inputs[0].id = turned(inputs[0].id, 1, true);
   NodeContext inner = ctx.with_inputs(std::move(inputs), kStandardOpset);
-  REEF_RETURN_IF_ERROR(convert_qlinear_conv(inner));
+  REEF_RETURN_IF_ERROR(convert_qlinear_conv(inner, inner.b));
   Value y = inner.take_outputs().at(0);
   y.id = turned(y.id, 6, false);
-  ctx.out(0, y);
-  return ok_status();
+  return ctx.give(y);
 }
 
-Status convert_nhwc_max_pool(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_nhwc_max_pool(NodeContext& ctx, GraphBuilder& b) {
   Value x = ctx.value(0);
-  x.id = channels_first(ctx.b, x.id);
+  x.id = channels_first(b, x.id);
   REEF_ASSIGN_OR_RETURN(const Id y, by_standard_node(ctx, convert_max_pool, {x}));
-  ctx.out(0, {channels_last(ctx.b, y), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({channels_last(b, y), ctx.value(0).type, {}});
 }
 
 namespace {
@@ -126,22 +112,18 @@ Status product_with_bias(NodeContext& ctx, Id x, Id weights, int bias) {
   REEF_REQUIRE(ctx.b.rank(x) >= 1 && ctx.b.rank(weights) >= 1, "an operand has no dimensions");
   Id y = matrix_product(ctx.b, x, weights);
   if (ctx.has(bias)) y = add(ctx.b, y, ctx.in(bias));
-  ctx.out(0, float_value(y));
-  return ok_status();
+  return ctx.give(float_value(y));
 }
 
 }  // namespace
 
 // A (float), B, B's scale, B's zero point, bias.
-Status convert_dynamic_quantize_matmul(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  return product_with_bias(ctx, ctx.in(0), real_weights(ctx.b, ctx.in(1), ctx.in(2), ctx.in(3)), 4);
+Status convert_dynamic_quantize_matmul(NodeContext& ctx, GraphBuilder& b) {
+  return product_with_bias(ctx, ctx.in(0), real_weights(b, ctx.in(1), ctx.in(2), ctx.in(3)), 4);
 }
 
 // Made by patterns.cpp of DynamicQuantizeLinear and ConvInteger: X (float), W, W's scale, W's zero point.
-Status convert_dynamic_quantize_conv(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_dynamic_quantize_conv(NodeContext& ctx, GraphBuilder& b) {
   const auto along_filters = [&](Id parameter) {
     if (parameter == kAbsent || b.elements(parameter) == 1) return parameter;
     Dims dims(static_cast<std::size_t>(b.rank(ctx.in(1))), 1);
@@ -152,22 +134,18 @@ Status convert_dynamic_quantize_conv(NodeContext& ctx) {
   if (ctx.has(3)) weights = sub(b, weights, cast(b, along_filters(ctx.in(3)), ir::DataType::kFloat32));
   weights = mul(b, weights, along_filters(ctx.in(2)));
   REEF_ASSIGN_OR_RETURN(const Id y, convolution(ctx, ctx.in(0), weights, kAbsent));
-  ctx.out(0, float_value(y));
-  return ok_status();
+  return ctx.give(float_value(y));
 }
 
 // A, B, A's scale, B's scale, A's zero point, B's zero point, bias.
-Status convert_matmul_integer_to_float(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(4));
-  const Id x = dequantize(ctx.b, ctx.in(0), ctx.in(2), ctx.in(4), 0);
-  return product_with_bias(ctx, x, real_weights(ctx.b, ctx.in(1), ctx.in(3), ctx.in(5)), 6);
+Status convert_matmul_integer_to_float(NodeContext& ctx, GraphBuilder& b) {
+  const Id x = dequantize(b, ctx.in(0), ctx.in(2), ctx.in(4), 0);
+  return product_with_bias(ctx, x, real_weights(b, ctx.in(1), ctx.in(3), ctx.in(5)), 6);
 }
 
 // LSTM whose weights are [directions, inputs, 4 * hidden] integers; scales and zero points follow P.
-Status convert_dynamic_quantize_lstm(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
+Status convert_dynamic_quantize_lstm(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(ctx.has(8) && ctx.has(10), "a scale of the weights is missing");
-  GraphBuilder& b = ctx.b;
   REEF_REQUIRE(b.rank(ctx.in(1)) == 3 && b.rank(ctx.in(2)) == 3, "weights W and R must have three dimensions");
   const auto weights = [&](int input, int scale) {
     const Id real = real_weights(b, ctx.in(input), ctx.in(scale), ctx.in(scale + 1), true);
@@ -176,7 +154,7 @@ Status convert_dynamic_quantize_lstm(NodeContext& ctx) {
   std::vector<Value> inputs = {ctx.value(0), weights(1, 8), weights(2, 10)};
   for (int i = 3; i < 8; ++i) inputs.push_back(ctx.value(i));
   NodeContext inner = ctx.with_inputs(std::move(inputs), kStandardOpset);
-  REEF_RETURN_IF_ERROR(convert_lstm(inner));
+  REEF_RETURN_IF_ERROR(convert_lstm(inner, inner.b));
   const std::vector<Value> outputs = inner.take_outputs();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].id != kAbsent) ctx.out(static_cast<int>(i), outputs[i]);
@@ -219,9 +197,7 @@ std::vector<float> unpacked(const BlockWeights& w, const Bytes& data, const std:
 
 // A times the transpose of [N, K], which is packed in blocks along K with a scale each: B, scales, zero points, order
 // of the groups, bias.
-Status convert_matmul_nbits(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_matmul_nbits(NodeContext& ctx, GraphBuilder& b) {
   const BlockWeights w = {ctx.int_attribute("N", 0), ctx.int_attribute("K", 0), ctx.int_attribute("bits", 4),
                           ctx.int_attribute("block_size", 0)};
   REEF_REQUIRE(w.rows >= 1 && w.rows < (1 << 24) && w.columns >= 1 && w.columns < (1 << 24) && w.block >= 1 &&
@@ -248,8 +224,7 @@ Status convert_matmul_nbits(NodeContext& ctx) {
                b.shape(x).to_string(), w.columns);
   Id y = fully_connected(b, x, weights, kAbsent);
   if (ctx.has(5)) y = add(b, y, ctx.in(5));
-  ctx.out(0, float_value(y));
-  return ok_status();
+  return ctx.give(float_value(y));
 }
 
 }  // namespace reef::import

@@ -338,8 +338,10 @@ Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x) {
   return unsupported("attribute activations has '{}', which is not converted", spec.name);
 }
 
-Status convert_lstm(NodeContext& ctx) { return convert_cell(ctx, {4, 3, {"sigmoid", "tanh", "tanh"}, run_lstm}); }
-Status convert_gru(NodeContext& ctx) { return convert_cell(ctx, {3, 2, {"sigmoid", "tanh"}, run_gru}); }
-Status convert_rnn(NodeContext& ctx) { return convert_cell(ctx, {1, 1, {"tanh"}, run_rnn}); }
+Status convert_lstm(NodeContext& ctx, GraphBuilder&) {
+  return convert_cell(ctx, {4, 3, {"sigmoid", "tanh", "tanh"}, run_lstm});
+}
+Status convert_gru(NodeContext& ctx, GraphBuilder&) { return convert_cell(ctx, {3, 2, {"sigmoid", "tanh"}, run_gru}); }
+Status convert_rnn(NodeContext& ctx, GraphBuilder&) { return convert_cell(ctx, {1, 1, {"tanh"}, run_rnn}); }
 
 }  // namespace reef::import

@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "import/onnx/converter.h"
+#include "import/onnx/converters.h"
 
 namespace reef::import {
 namespace {
@@ -66,8 +66,7 @@ Status convert_reduction(NodeContext& ctx, OpName op, Function before = same, Fu
   GraphBuilder& b = ctx.b;
   Id x = widened(b, r.x);
   if (after != same) x = cast(b, x, ir::DataType::kFloat32);
-  ctx.out(0, cast(b, after(b, apply(b, op, before(b, x), r)), b.type(r.x)));
-  return ok_status();
+  return ctx.give(cast(b, after(b, apply(b, op, before(b, x), r)), b.type(r.x)));
 }
 
 // Whether a constant with infinite elements, such as a mask, leads to x.
@@ -103,47 +102,40 @@ Status convert_extreme(NodeContext& ctx, OpName op, bool is_largest) {
         compare(b, is_largest ? Op::LESS_EQUAL : Op::GREATER_EQUAL, y, b.scalar(ir::DataType::kFloat32, start));
     y = select(b, is_start, b.scalar(ir::DataType::kFloat32, is_largest ? -infinity : infinity), y);
   }
-  ctx.out(0, cast(b, y, b.type(r.x)));
-  return ok_status();
+  return ctx.give(cast(b, y, b.type(r.x)));
 }
 
 }  // namespace
 
-Status convert_reduce_sum(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM); }
-Status convert_reduce_mean(NodeContext& ctx) { return convert_reduction(ctx, Op::MEAN); }
-Status convert_reduce_max(NodeContext& ctx) { return convert_extreme(ctx, Op::REDUCE_MAX, true); }
-Status convert_reduce_min(NodeContext& ctx) { return convert_extreme(ctx, Op::REDUCE_MIN, false); }
-Status convert_reduce_prod(NodeContext& ctx) { return convert_reduction(ctx, Op::REDUCE_PROD); }
-Status convert_reduce_l1(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, magnitude); }
-Status convert_reduce_l2(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, square, root); }
-Status convert_reduce_sum_square(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, square); }
-Status convert_reduce_log_sum(NodeContext& ctx) { return convert_reduction(ctx, Op::SUM, same, logarithm); }
+Status convert_reduce_sum(NodeContext& ctx, GraphBuilder&) { return convert_reduction(ctx, Op::SUM); }
+Status convert_reduce_mean(NodeContext& ctx, GraphBuilder&) { return convert_reduction(ctx, Op::MEAN); }
+Status convert_reduce_prod(NodeContext& ctx, GraphBuilder&) { return convert_reduction(ctx, Op::REDUCE_PROD); }
+Status convert_reduce_max(NodeContext& ctx, GraphBuilder&) { return convert_extreme(ctx, Op::REDUCE_MAX, true); }
+Status convert_reduce_min(NodeContext& ctx, GraphBuilder&) { return convert_extreme(ctx, Op::REDUCE_MIN, false); }
+Status convert_reduce_l1(NodeContext& ctx, GraphBuilder&) { return convert_reduction(ctx, Op::SUM, magnitude); }
+Status convert_reduce_l2(NodeContext& ctx, GraphBuilder&) { return convert_reduction(ctx, Op::SUM, square, root); }
+Status convert_reduce_sum_square(NodeContext& ctx, GraphBuilder&) { return convert_reduction(ctx, Op::SUM, square); }
+Status convert_reduce_log_sum(NodeContext& ctx, GraphBuilder&) {
+  return convert_reduction(ctx, Op::SUM, same, logarithm);
+}
 
 // log(sum(exp(x))), with the largest element taken out so that exp stays small.
-Status convert_reduce_log_sum_exp(NodeContext& ctx) {
+Status convert_reduce_log_sum_exp(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(Reduction r, read_reduction(ctx));
-  GraphBuilder& b = ctx.b;
   if (r.open_axes != kAbsent) {
     REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
     return unsupported("its axes are not known, but {} were given", given.size());
   }
   const Id x = cast(b, r.x, ir::DataType::kFloat32);
-  if (r.is_nothing || r.axes.empty()) {
-    ctx.out(0, r.x);
-    return ok_status();
-  }
+  if (r.is_nothing || r.axes.empty()) return ctx.give(r.x);
   const Id largest = reduce(b, Op::REDUCE_MAX, x, r.axes, true);
   const Id sum = reduce(b, Op::SUM, unary(b, Op::EXP, sub(b, x, largest)), r.axes, r.keep_dims);
   const Id offset = r.keep_dims ? largest : reduce(b, Op::REDUCE_MAX, x, r.axes, false);
-  ctx.out(0, cast(b, add(b, unary(b, Op::LOG, sum), offset), b.type(r.x)));
-  return ok_status();
+  return ctx.give(cast(b, add(b, unary(b, Op::LOG, sum), offset), b.type(r.x)));
 }
 
-namespace {
-
-Status convert_arg(NodeContext& ctx, OpName op) {
+Status convert_arg(NodeContext& ctx, GraphBuilder& b, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
   Id x = widened(b, ctx.in(0));
   if (b.type(x) == ir::DataType::kInt64) x = cast(b, x, ir::DataType::kInt32);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(x)));
@@ -161,13 +153,7 @@ Status convert_arg(NodeContext& ctx, OpName op) {
   Value value;
   value.id = index;
   value.type = onnx::ElementType::kInt64;
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
-
-}  // namespace
-
-Status convert_arg_max(NodeContext& ctx) { return convert_arg(ctx, Op::ARG_MAX); }
-Status convert_arg_min(NodeContext& ctx) { return convert_arg(ctx, Op::ARG_MIN); }
 
 }  // namespace reef::import

@@ -278,9 +278,7 @@ Result<ResizeMode> read_mode(NodeContext& ctx) {
 
 }  // namespace
 
-Status convert_resize(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_resize(NodeContext& ctx, GraphBuilder& b) {
   const ir::DataType type = b.type(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const ResizeMode m, read_mode(ctx));
   const int scales_input = ctx.op() == "Upsample" || ctx.opset() < 11 ? 1 : 2;
@@ -322,8 +320,7 @@ Status convert_resize(NodeContext& ctx) {
     const Id whole = broadcast_to(b, is_inside, dims_of(b.shape(y)));
     y = select(b, whole, y, b.filled(b.type(y), b.shape(y), m.outside));
   }
-  ctx.out(0, cast(b, y, type));
-  return ok_status();
+  return ctx.give(cast(b, y, type));
 }
 
 }  // namespace reef::import

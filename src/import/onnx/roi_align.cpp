@@ -38,9 +38,7 @@ Id sample_positions(GraphBuilder& b, Id start, Id length, std::int64_t bins, std
 
 }  // namespace
 
-Status convert_roi_align(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
-  GraphBuilder& b = ctx.b;
+Status convert_roi_align(NodeContext& ctx, GraphBuilder& b) {
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_REQUIRE(shape.rank() == 4 && b.rank(ctx.in(1)) == 2 && b.dim(ctx.in(1), 1) == 4, "inputs have wrong shapes");
   const std::int64_t rois = b.dim(ctx.in(1), 0);
@@ -85,8 +83,7 @@ Status convert_roi_align(NodeContext& ctx) {
   const Op over = mode == "avg" ? Op::MEAN : Op::REDUCE_MAX;
   const Id by_row = reshape(b, reduce(b, over, by_column, {1}, false), {rois * rows, samples, columns * shape[1]});
   const Id result = reshape(b, reduce(b, over, by_row, {1}, false), {rois, rows, columns, shape[1]});
-  ctx.out(0, channels_first(b, result));
-  return ok_status();
+  return ctx.give(channels_first(b, result));
 }
 
 }  // namespace reef::import

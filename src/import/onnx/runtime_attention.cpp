@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "import/onnx/converters.h"
-#include "import/onnx/quantization.h"
+#include "import/onnx/shared_parts.h"
 #include "ir/op.h"
 
 namespace reef::import {
@@ -137,8 +137,7 @@ Status show_present(NodeContext& ctx, const Operands& o) {
 }  // namespace
 
 // input, weights, bias, mask, past, attention bias.
-Status convert_runtime_attention(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+Status convert_runtime_attention(NodeContext& ctx, GraphBuilder&) {
   if (ctx.int_attribute("do_rotary", 0) != 0) return unsupported("attribute do_rotary is not converted");
   REEF_ASSIGN_OR_RETURN(Operands o, projected(ctx, ctx.in(0), ctx.in(1), ctx.in(2)));
   o.mask = ctx.in(3);
@@ -150,9 +149,7 @@ Status convert_runtime_attention(NodeContext& ctx) {
 }
 
 // input, weights, bias, input's scale, weights' scale, mask, input's zero point, weights' zero point, past.
-Status convert_quantized_attention(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(5));
-  GraphBuilder& b = ctx.b;
+Status convert_quantized_attention(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.int_attribute("do_rotary", 0) != 0) return unsupported("attribute do_rotary is not converted");
   const Id x = dequantize(b, ctx.in(0), ctx.in(3), ctx.in(6), 0);
   Id weights = cast(b, ctx.in(1), ir::DataType::kFloat32);
@@ -217,9 +214,7 @@ Result<Operands> read_operands(NodeContext& ctx) {
 }  // namespace
 
 // query, key, value, bias, mask of keys, attention bias, past keys, past values.
-Status convert_multi_head_attention(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_multi_head_attention(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(Operands o, read_operands(ctx));
   REEF_REQUIRE(ctx.has(6) == ctx.has(7), "past_key and past_value must be given together");
   if (ctx.has(6)) {
@@ -236,9 +231,7 @@ Status convert_multi_head_attention(NodeContext& ctx) {
 }
 
 // input, position ids (or the first one's number), cosines, sines: the standard node's in another order.
-Status convert_runtime_rotary_embedding(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(4));
-  GraphBuilder& b = ctx.b;
+Status convert_runtime_rotary_embedding(NodeContext& ctx, GraphBuilder& b) {
   Value positions = ctx.value(1);
   const Id x = ctx.in(0);
   if (b.elements(positions.id) == 1) {
@@ -249,9 +242,8 @@ Status convert_runtime_rotary_embedding(NodeContext& ctx) {
     positions.id = add(b, steps, reshape(b, cast(b, positions.id, ir::DataType::kInt32), {}));
   }
   NodeContext inner = ctx.with_inputs({ctx.value(0), ctx.value(2), ctx.value(3), positions}, kStandardOpset);
-  REEF_RETURN_IF_ERROR(convert_rotary_embedding(inner));
-  ctx.out(0, inner.take_outputs().at(0));
-  return ok_status();
+  REEF_RETURN_IF_ERROR(convert_rotary_embedding(inner, inner.b));
+  return ctx.give(inner.take_outputs().at(0));
 }
 
 }  // namespace reef::import

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that choose elements by their values, and running sums.
 #include "import/onnx/converter.h"
-#include "import/onnx/indexing.h"
+#include "import/onnx/shared_parts.h"
 
 namespace reef::import {
 
-Status convert_cumsum(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_cumsum(NodeContext& ctx, GraphBuilder& b) {
   REEF_REQUIRE(b.elements(ctx.in(1)) == 1, "axis has {} elements", b.elements(ctx.in(1)));
   Id axis = cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32);
   if (b.is_known(axis)) {
@@ -20,13 +18,10 @@ Status convert_cumsum(NodeContext& ctx) {
   attributes.set("reverse", ctx.int_attribute("reverse", 0) != 0);
   const Id x = widened(b, ctx.in(0));
   const Id sums = b.emit(Op::CUMSUM, {x, axis}, b.type(x), std::move(attributes));
-  ctx.out(0, cast(b, sums, b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, sums, b.type(ctx.in(0))));
 }
 
-Status convert_top_k(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_top_k(NodeContext& ctx, GraphBuilder& b) {
   std::int64_t k = ctx.int_attribute("k", 0);
   const bool is_open = ctx.is_open(1);
   if (!is_open && (ctx.opset() >= 10 || ctx.has(1))) {
@@ -53,9 +48,7 @@ Status convert_top_k(NodeContext& ctx) {
 }
 
 // Coordinates of elements that are not 0, one column each. How many there are is known only while the model runs.
-Status convert_non_zero(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_non_zero(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0);
   if (b.rank(x) == 0) x = reshape(b, x, {1});
   if (b.type(x) != ir::DataType::kBool) {
@@ -63,14 +56,12 @@ Status convert_non_zero(NodeContext& ctx) {
     x = compare(b, Op::NOT_EQUAL, x, b.scalar(b.type(x), 0));
   }
   const Id rows = b.emit(Op::WHERE, {x}, ir::DataType::kInt64);
-  ctx.out(0, {b.emit(Op::TRANSPOSE, {rows, b.ints(Dims{1, 0})}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
-  return ok_status();
+  return ctx.give(
+      {b.emit(Op::TRANSPOSE, {rows, b.ints(Dims{1, 0})}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
 }
 
 // Slices along an axis (or elements of the whole) where the condition holds.
-Status convert_compress(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_compress(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0);
   int axis = 0;
   if (ctx.has_attribute("axis")) {
@@ -80,19 +71,15 @@ Status convert_compress(NodeContext& ctx) {
   }
   const Id rows = b.emit(Op::WHERE, {ctx.in(1)}, ir::DataType::kInt64);
   const Id indices = b.emit(Op::RESHAPE, {rows, b.ints(Dims{-1})}, ir::DataType::kInt64);
-  ctx.out(0, gather(b, x, indices, axis));
-  return ok_status();
+  return ctx.give(gather(b, x, indices, axis));
 }
 
-Status convert_reverse_sequence(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_reverse_sequence(NodeContext& ctx, GraphBuilder& b) {
   ir::Attributes attributes;
   attributes.set("seq_dim", ctx.int_attribute("time_axis", 0));
   attributes.set("batch_dim", ctx.int_attribute("batch_axis", 1));
   const Id lengths = cast(b, ctx.in(1), ir::DataType::kInt32);
-  ctx.out(0, b.emit(Op::REVERSE_SEQUENCE, {ctx.in(0), lengths}, b.type(ctx.in(0)), std::move(attributes)));
-  return ok_status();
+  return ctx.give(b.emit(Op::REVERSE_SEQUENCE, {ctx.in(0), lengths}, b.type(ctx.in(0)), std::move(attributes)));
 }
 
 namespace {
@@ -116,17 +103,14 @@ Id determinant(GraphBuilder& b, Id x) {
 
 }  // namespace
 
-Status convert_det(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_det(NodeContext& ctx, GraphBuilder& b) {
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_REQUIRE(shape.rank() >= 2 && shape.last(0) == shape.last(1) && shape.last() >= 1, "the input {} is no matrix",
                shape.to_string());
   if (shape.last() > 5) return unsupported("determinants of more than 5 rows are not converted");
   Dims dims = dims_of(shape);
   dims.resize(dims.size() - 2);
-  ctx.out(0, reshape(b, determinant(b, ctx.in(0)), dims));
-  return ok_status();
+  return ctx.give(reshape(b, determinant(b, ctx.in(0)), dims));
 }
 
 }  // namespace reef::import

@@ -35,7 +35,7 @@ Result<std::size_t> position(NodeContext& ctx, int input, std::size_t limit) {
 
 }  // namespace
 
-Status convert_sequence_construct(NodeContext& ctx) {
+Status convert_sequence_construct(NodeContext& ctx, GraphBuilder&) {
   Items items;
   for (int i = 0; i < ctx.input_count(); ++i) {
     REEF_RETURN_IF_ERROR(ctx.require_operands(ctx.input_count()));
@@ -45,12 +45,12 @@ Status convert_sequence_construct(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_sequence_empty(NodeContext& ctx) {
+Status convert_sequence_empty(NodeContext& ctx, GraphBuilder&) {
   give(ctx, {});
   return ok_status();
 }
 
-Status convert_sequence_insert(NodeContext& ctx) {
+Status convert_sequence_insert(NodeContext& ctx, GraphBuilder&) {
   REEF_ASSIGN_OR_RETURN(Items items, items_of(ctx, 0));
   REEF_REQUIRE(ctx.has(1) && ctx.value(1).sequence == nullptr && items.size() < kMostItems,
                "no tensor can be inserted");
@@ -67,7 +67,7 @@ Status convert_sequence_insert(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_sequence_erase(NodeContext& ctx) {
+Status convert_sequence_erase(NodeContext& ctx, GraphBuilder&) {
   REEF_ASSIGN_OR_RETURN(Items items, items_of(ctx, 0));
   REEF_REQUIRE(!items.empty(), "the sequence is empty");
   std::size_t at = items.size() - 1;
@@ -79,22 +79,19 @@ Status convert_sequence_erase(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_sequence_at(NodeContext& ctx) {
+Status convert_sequence_at(NodeContext& ctx, GraphBuilder&) {
   REEF_ASSIGN_OR_RETURN(const Items items, items_of(ctx, 0));
   REEF_ASSIGN_OR_RETURN(const std::size_t at, position(ctx, 1, items.size()));
-  ctx.out(0, items[at]);
-  return ok_status();
+  return ctx.give(items[at]);
 }
 
-Status convert_sequence_length(NodeContext& ctx) {
+Status convert_sequence_length(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Items items, items_of(ctx, 0));
   const Dims count = {static_cast<std::int64_t>(items.size())};
-  ctx.out(0, {ctx.b.ints(count, {}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
-  return ok_status();
+  return ctx.give({b.ints(count, {}, ir::DataType::kInt64), onnx::ElementType::kInt64, {}});
 }
 
-Status convert_concat_from_sequence(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_concat_from_sequence(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Items items, items_of(ctx, 0));
   REEF_REQUIRE(!items.empty(), "the sequence is empty");
   std::vector<Id> parts;
@@ -107,13 +104,10 @@ Status convert_concat_from_sequence(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(parts[0]) + (is_new ? 1 : 0)));
   Value value = items[0];
   value.id = is_new ? stack(b, parts, axis) : concat(b, parts, axis);
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
-Status convert_split_to_sequence(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_split_to_sequence(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(x)));
   const std::int64_t length = b.dim(x, axis);

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that give a tensor another shape, or tell its shape.
 #include <algorithm>
-#include <limits>
 
 #include "import/onnx/converter.h"
 #include "import/onnx/open_sizes.h"
 
 namespace reef::import {
 
-Status convert_identity(NodeContext& ctx) {
+Status convert_identity(NodeContext& ctx, GraphBuilder&) {
   REEF_REQUIRE(ctx.has(0), "its input is left out");
-  ctx.out(0, ctx.value(0));
-  return ok_status();
+  return ctx.give(ctx.value(0));
 }
 
 // While a model is used, Dropout does nothing; its mask is all true.
-Status convert_dropout(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_dropout(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.has(2)) {
     REEF_ASSIGN_OR_RETURN(const Dims training, ctx.ints(2));
     float ratio = 0.5f;
@@ -29,13 +26,11 @@ Status convert_dropout(NodeContext& ctx) {
     }
   }
   ctx.out(0, ctx.value(0));
-  if (ctx.wants(1)) ctx.out(1, ctx.b.filled(ir::DataType::kBool, ctx.b.shape(ctx.in(0)), 1));
+  if (ctx.wants(1)) ctx.out(1, b.filled(ir::DataType::kBool, b.shape(ctx.in(0)), 1));
   return ok_status();
 }
 
-Status convert_reshape(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_reshape(NodeContext& ctx, GraphBuilder& b) {
   Dims wanted = ctx.ints_attribute("shape");
   if (ctx.is_open(1)) return open_reshape(ctx);
   if (ctx.opset() >= 5 || ctx.has(1)) {
@@ -67,20 +62,17 @@ Status convert_reshape(NodeContext& ctx) {
     known *= wanted[static_cast<std::size_t>(open)];
   }
   REEF_REQUIRE(known == from.elements(), "{} elements cannot become {}", from.elements(), known);
-  ctx.out(0, reshape(b, ctx.in(0), wanted));
-  return ok_status();
+  return ctx.give(reshape(b, ctx.in(0), wanted));
 }
 
-Status convert_flatten(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  const ir::Shape shape = ctx.b.shape(ctx.in(0));
+Status convert_flatten(NodeContext& ctx, GraphBuilder& b) {
+  const ir::Shape shape = b.shape(ctx.in(0));
   const int rank = shape.rank();
   std::int64_t axis = ctx.int_attribute("axis", 1);
   REEF_REQUIRE(axis >= -rank && axis <= rank, "attribute axis is {} for {} dimensions", axis, rank);
   if (axis < 0) axis += rank;
   const int at = static_cast<int>(axis);
-  ctx.out(0, reshape(ctx.b, ctx.in(0), {shape.product(0, at), shape.product(at, rank)}));
-  return ok_status();
+  return ctx.give(reshape(b, ctx.in(0), {shape.product(0, at), shape.product(at, rank)}));
 }
 
 namespace {
@@ -93,9 +85,7 @@ Result<Dims> axes_given(NodeContext& ctx) {
 
 }  // namespace
 
-Status convert_squeeze(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_squeeze(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.is_open(1)) return open_squeeze(ctx);
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const Dims given, axes_given(ctx));
@@ -106,14 +96,12 @@ Status convert_squeeze(NodeContext& ctx) {
     REEF_REQUIRE(!is_named || shape[i] == 1, "axis {} is to be dropped, but has the size {}", i, shape[i]);
     if (!(is_named || (given.empty() && shape[i] == 1))) dims.push_back(shape[i]);
   }
-  ctx.out(0, reshape(b, ctx.in(0), dims));
-  return ok_status();
+  return ctx.give(reshape(b, ctx.in(0), dims));
 }
 
-Status convert_unsqueeze(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_unsqueeze(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.is_open(1)) return open_unsqueeze(ctx);
-  const ir::Shape shape = ctx.b.shape(ctx.in(0));
+  const ir::Shape shape = b.shape(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const Dims given, axes_given(ctx));
   const int rank = shape.rank() + static_cast<int>(given.size());
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, ctx.axes(given, rank));
@@ -123,8 +111,7 @@ Status convert_unsqueeze(NodeContext& ctx) {
     const bool is_new = std::find(axes.begin(), axes.end(), i) != axes.end();
     dims.push_back(is_new ? 1 : shape[next++]);
   }
-  ctx.out(0, reshape(ctx.b, ctx.in(0), dims));
-  return ok_status();
+  return ctx.give(reshape(b, ctx.in(0), dims));
 }
 
 namespace {
@@ -138,9 +125,8 @@ void give_int64(NodeContext& ctx, const Dims& values, ir::Shape shape) {
 
 }  // namespace
 
-Status convert_shape(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  const Dims dims = dims_of(ctx.b.shape(ctx.in(0)));
+Status convert_shape(NodeContext& ctx, GraphBuilder& b) {
+  const Dims dims = dims_of(b.shape(ctx.in(0)));
   const auto rank = static_cast<std::int64_t>(dims.size());
   const auto place = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };
   const std::int64_t start = place(ctx.int_attribute("start", 0));
@@ -150,15 +136,13 @@ Status convert_shape(NodeContext& ctx) {
   return ok_status();
 }
 
-Status convert_size(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  give_int64(ctx, {ctx.b.elements(ctx.in(0))}, {});
+Status convert_size(NodeContext& ctx, GraphBuilder& b) {
+  give_int64(ctx, {b.elements(ctx.in(0))}, {});
   return ok_status();
 }
 
-Status convert_transpose(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  const int rank = ctx.b.rank(ctx.in(0));
+Status convert_transpose(NodeContext& ctx, GraphBuilder& b) {
+  const int rank = b.rank(ctx.in(0));
   Dims given = ctx.ints_attribute("perm");
   if (given.empty()) {
     for (int i = rank; i-- > 0;) given.push_back(i);
@@ -166,15 +150,13 @@ Status convert_transpose(NodeContext& ctx) {
   REEF_REQUIRE(static_cast<int>(given.size()) == rank, "attribute perm has {} numbers for {} dimensions", given.size(),
                rank);
   REEF_ASSIGN_OR_RETURN(const std::vector<int> order, ctx.axes(given, rank));
-  ctx.out(0, transpose(ctx.b, ctx.in(0), order));
-  return ok_status();
+  return ctx.give(transpose(b, ctx.in(0), order));
 }
 
-Status convert_expand(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_expand(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.is_open(1)) return open_expand(ctx);
   REEF_ASSIGN_OR_RETURN(Dims wanted, ctx.ints(1));
-  const ir::Shape from = ctx.b.shape(ctx.in(0));
+  const ir::Shape from = b.shape(ctx.in(0));
   // Broadcasting works both ways: a size of 1 keeps the input's.
   while (static_cast<int>(wanted.size()) < from.rank()) wanted.insert(wanted.begin(), 1);
   const int lead = static_cast<int>(wanted.size()) - from.rank();
@@ -186,12 +168,10 @@ Status convert_expand(NodeContext& ctx) {
   }
   for (const std::int64_t size : wanted)
     REEF_REQUIRE(size >= 0 && size < (std::int64_t{1} << 31), "a size is {}", size);
-  ctx.out(0, broadcast_to(ctx.b, ctx.in(0), wanted));
-  return ok_status();
+  return ctx.give(broadcast_to(b, ctx.in(0), wanted));
 }
 
-Status convert_constant(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_constant(NodeContext& ctx, GraphBuilder& b) {
   Value value;
   if (const onnx::Tensor* tensor = ctx.tensor_attribute("value")) {
     REEF_ASSIGN_OR_RETURN(value, ctx.constant(*tensor, ctx.node().outputs.empty() ? "" : ctx.node().outputs[0]));
@@ -217,18 +197,16 @@ Status convert_constant(NodeContext& ctx) {
   } else {
     return unsupported("its value is sparse; TFLite has no operators for that");
   }
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
-Status convert_constant_of_shape(NodeContext& ctx) {
+Status convert_constant_of_shape(NodeContext& ctx, GraphBuilder& b) {
   if (ctx.is_open(0)) return open_constant_of_shape(ctx);
   REEF_ASSIGN_OR_RETURN(const Dims dims, ctx.ints(0));
   for (const std::int64_t size : dims) REEF_REQUIRE(size >= 0 && size < (std::int64_t{1} << 31), "a size is {}", size);
   Value value;
   value.type = onnx::ElementType::kFloat;
   const onnx::Tensor* tensor = ctx.tensor_attribute("value");
-  GraphBuilder& b = ctx.b;
   if (tensor == nullptr) {
     value.id = b.filled(ir::DataType::kFloat32, shape_from(dims), 0);
   } else {
@@ -242,13 +220,10 @@ Status convert_constant_of_shape(NodeContext& ctx) {
       value.id = b.filled(b.type(one), shape_from(dims), static_cast<double>(number[0]));
     }
   }
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
-Status convert_cast(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_operands(1));
-  GraphBuilder& b = ctx.b;
+Status convert_cast(NodeContext& ctx, GraphBuilder& b) {
   Value value;
   value.type = static_cast<onnx::ElementType>(ctx.int_attribute("to", 0));
   if (ctx.op() == "CastLike") {
@@ -271,8 +246,7 @@ Status convert_cast(NodeContext& ctx) {
     x = cast(b, x, ir::DataType::kBFloat16);
   }
   value.id = cast(b, x, *to);
-  ctx.out(0, value);
-  return ok_status();
+  return ctx.give(value);
 }
 
 }  // namespace reef::import

@@ -3,7 +3,6 @@
 // the matrix of mel filters as a constant. Windows (Hann and others) are in generator.cpp.
 //
 // A transform of n points is a matrix of up to 4 n^2 numbers: short frames, as of speech, are small, long ones refused.
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -83,9 +82,7 @@ Result<std::int64_t> one_number(NodeContext& ctx, int input) {
 }  // namespace
 
 // [batch, ..., n, ..., 1 or 2]: the last axis has real and imaginary part.
-Status convert_dft(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_dft(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_REQUIRE(rank >= 2 && (b.dim(x, rank - 1) == 1 || b.dim(x, rank - 1) == 2),
@@ -125,14 +122,11 @@ Status convert_dft(NodeContext& ctx) {
   for (int i = 0; i < rank - 2; ++i) back.push_back(i);
   back.insert(back.begin() + axis, rank - 2);
   back.push_back(rank - 1);
-  ctx.out(0, transpose(b, bins, back));
-  return ok_status();
+  return ctx.give(transpose(b, bins, back));
 }
 
 // Frames of `signal` [batch, length, 1], windowed and transformed: [batch, frames, bins, 2].
-Status convert_stft(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_stft(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_REQUIRE(rank == 2 || (rank == 3 && b.dim(x, 2) <= 2), "the signal {} must be [batch, length, 1 or 2]",
@@ -159,13 +153,11 @@ Status convert_stft(NodeContext& ctx) {
     x = mul(b, x, reshape(b, ctx.in(2), {t.points}));
   }
   REEF_ASSIGN_OR_RETURN(const Id bins, transformed(b, x, t));
-  ctx.out(0, bins);
-  return ok_status();
+  return ctx.give(bins);
 }
 
 // Weights that gather bins of a spectrum into triangles of equal width on the mel scale: [bins, filters].
-Status convert_mel_weight_matrix(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_mel_weight_matrix(NodeContext& ctx, GraphBuilder& b) {
   double numbers[5] = {};
   for (int i = 0; i < 5; ++i) {
     REEF_ASSIGN_OR_RETURN(const std::vector<float> given, ctx.floats(i));
@@ -202,8 +194,7 @@ Status convert_mel_weight_matrix(NodeContext& ctx) {
     for (std::int64_t bin = low; bin <= middle && low < middle; ++bin) set(bin, i, bin - low, middle - low);
     for (std::int64_t bin = middle; bin < high; ++bin) set(bin, i, high - bin, high - middle);
   }
-  ctx.out(0, {cast(b, b.floats(weights, shape_from({bins, filters})), *stored), type, {}});
-  return ok_status();
+  return ctx.give({cast(b, b.floats(weights, shape_from({bins, filters})), *stored), type, {}});
 }
 
 }  // namespace reef::import

@@ -4,7 +4,6 @@
 //
 // Names (strings) are numbers here (Conversion::names): a tensor of names moves, is picked from and compared as one of
 // numbers. ZipMap, which turns rows of probabilities into dictionaries, gives the rows themselves.
-
 #include "import/onnx/converter.h"
 #include "import/onnx/converters.h"
 
@@ -108,22 +107,20 @@ Result<Id> linear(NodeContext& ctx, std::int64_t count) {
 
 }  // namespace
 
-Status convert_scaler(NodeContext& ctx) {
+Status convert_scaler(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(Id x, table(ctx));
   if (ctx.has_attribute("offset")) {
     REEF_ASSIGN_OR_RETURN(const Id offset, row(ctx, "offset", x));
-    x = sub(ctx.b, x, offset);
+    x = sub(b, x, offset);
   }
   if (ctx.has_attribute("scale")) {
     REEF_ASSIGN_OR_RETURN(const Id scale, row(ctx, "scale", x));
-    x = mul(ctx.b, x, scale);
+    x = mul(b, x, scale);
   }
-  ctx.out(0, float_value(x));
-  return ok_status();
+  return ctx.give(float_value(x));
 }
 
-Status convert_normalizer(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_normalizer(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Id x, table(ctx));
   const std::string norm = ctx.string_attribute("norm", "MAX");
   const Dims last = {b.rank(x) - 1};
@@ -139,22 +136,18 @@ Status convert_normalizer(NodeContext& ctx) {
   }
   // Rows of zeros stay so.
   const Id is_zero = compare(b, Op::EQUAL, size, b.scalar(ir::DataType::kFloat32, 0));
-  ctx.out(0, float_value(div(b, x, add(b, size, cast(b, is_zero, ir::DataType::kFloat32)))));
-  return ok_status();
+  return ctx.give(float_value(div(b, x, add(b, size, cast(b, is_zero, ir::DataType::kFloat32)))));
 }
 
-Status convert_binarizer(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_binarizer(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   const Id x = ctx.in(0);
   const Id bound = b.scalar(b.type(x), ctx.float_attribute("threshold", 0));
-  ctx.out(0, cast(b, compare(b, Op::GREATER, x, bound), b.type(x)));
-  return ok_status();
+  return ctx.give(cast(b, compare(b, Op::GREATER, x, bound), b.type(x)));
 }
 
 // The number that stands for a missing one is replaced, column by column.
-Status convert_imputer(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_imputer(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Id x, table(ctx));
   const bool is_integer = ctx.has_attribute("imputed_value_int64s");
   Id fill = kAbsent, is_missing = kAbsent;
@@ -173,12 +166,10 @@ Status convert_imputer(NodeContext& ctx) {
     is_missing = missing != missing ? compare(b, Op::NOT_EQUAL, x, x)
                                     : compare(b, Op::EQUAL, x, b.scalar(ir::DataType::kFloat32, missing));
   }
-  ctx.out(0, cast(b, select(b, is_missing, broadcast_to(b, fill, dims_of(b.shape(x))), x), b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(cast(b, select(b, is_missing, broadcast_to(b, fill, dims_of(b.shape(x))), x), b.type(ctx.in(0))));
 }
 
-Status convert_feature_vectorizer(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_feature_vectorizer(NodeContext& ctx, GraphBuilder& b) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
   std::vector<Id> parts;
   for (int i = 0; i < ctx.input_count(); ++i) {
@@ -189,13 +180,10 @@ Status convert_feature_vectorizer(NodeContext& ctx) {
     parts.push_back(part);
   }
   REEF_REQUIRE(!parts.empty(), "it has no inputs");
-  ctx.out(0, float_value(concat(b, parts, 1)));
-  return ok_status();
+  return ctx.give(float_value(concat(b, parts, 1)));
 }
 
-Status convert_one_hot_encoder(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_one_hot_encoder(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(const Value keys, entries(ctx, "cats_"));
   REEF_REQUIRE(keys.id >= 0, "it has neither cats_int64s nor cats_strings");
   if (ctx.int_attribute("zeros", 1) == 0) {
@@ -204,13 +192,10 @@ Status convert_one_hot_encoder(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Id columns, is_key(ctx, keys.id));
   Dims shape = dims_of(b.shape(ctx.in(0)));
   shape.push_back(b.elements(keys.id));
-  ctx.out(0, float_value(reshape(b, cast(b, columns, ir::DataType::kFloat32), shape)));
-  return ok_status();
+  return ctx.give(float_value(reshape(b, cast(b, columns, ir::DataType::kFloat32), shape)));
 }
 
-Status convert_label_encoder(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_label_encoder(NodeContext& ctx, GraphBuilder& b) {
   REEF_ASSIGN_OR_RETURN(Value keys, entries(ctx, "keys_"));
   REEF_ASSIGN_OR_RETURN(Value values, entries(ctx, "values_"));
   if (const auto classes = ctx.strings_attribute("classes_strings"); !classes.empty()) {  // version 1: both ways
@@ -235,38 +220,30 @@ Status convert_label_encoder(NodeContext& ctx) {
   const Dims flat = {b.elements(ctx.in(0))};
   const Id found = select(b, is_known, gather(b, reshape(b, values.id, {b.elements(values.id)}), best, 0),
                           broadcast_to(b, otherwise, flat));
-  ctx.out(0, {reshape(b, found, dims_of(b.shape(ctx.in(0)))), values.type, {}});
-  return ok_status();
+  return ctx.give({reshape(b, found, dims_of(b.shape(ctx.in(0)))), values.type, {}});
 }
 
 // Columns of the last axis, by their numbers.
-Status convert_array_feature_extractor(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
-  GraphBuilder& b = ctx.b;
+Status convert_array_feature_extractor(NodeContext& ctx, GraphBuilder& b) {
   Id x = ctx.in(0);
   REEF_REQUIRE(b.rank(x) >= 1, "its input has no columns");
   if (b.rank(x) == 1) x = reshape(b, x, {1, b.elements(x)});
   const Id columns = cast(b, reshape(b, ctx.in(1), {b.elements(ctx.in(1))}), ir::DataType::kInt32);
-  ctx.out(0, {gather(b, x, columns, b.rank(x) - 1), ctx.value(0).type, {}});
-  return ok_status();
+  return ctx.give({gather(b, x, columns, b.rank(x) - 1), ctx.value(0).type, {}});
 }
 
-Status convert_zip_map(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_zip_map(NodeContext& ctx, GraphBuilder&) {
   ctx.note("ONNX gives a dictionary for each row; here it is the row of numbers, in the order of the classes");
-  ctx.out(0, ctx.value(0));
-  return ok_status();
+  return ctx.give(ctx.value(0));
 }
 
-Status convert_linear_regressor(NodeContext& ctx) {
+Status convert_linear_regressor(NodeContext& ctx, GraphBuilder&) {
   REEF_ASSIGN_OR_RETURN(Id y, linear(ctx, ctx.int_attribute("targets", 1)));
   REEF_RETURN_IF_ERROR(finish_scores(ctx, y));
-  ctx.out(0, float_value(y));
-  return ok_status();
+  return ctx.give(float_value(y));
 }
 
-Status convert_linear_classifier(NodeContext& ctx) {
-  GraphBuilder& b = ctx.b;
+Status convert_linear_classifier(NodeContext& ctx, GraphBuilder& b) {
   Dims labels = ctx.ints_attribute("classlabels_ints");
   onnx::ElementType type = onnx::ElementType::kInt64;
   if (const auto names = ctx.strings_attribute("classlabels_strings"); !names.empty()) {

@@ -53,9 +53,7 @@ Result<Id> occurrences(GraphBuilder& b, Id x, const Grams& grams, std::int64_t g
 
 }  // namespace
 
-Status convert_tf_idf_vectorizer(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_tf_idf_vectorizer(NodeContext& ctx, GraphBuilder& b) {
   const int rank = b.rank(ctx.in(0));
   REEF_REQUIRE(rank == 1 || rank == 2, "the input has {} dimensions; one or two are needed", rank);
   const std::int64_t rows = rank == 2 ? b.dim(ctx.in(0), 0) : 1;
@@ -102,8 +100,7 @@ Status convert_tf_idf_vectorizer(NodeContext& ctx) {
     placement[static_cast<std::size_t>(columns[i] * total) + i] = weight;
   }
   const Id result = fully_connected(b, counts, b.floats(placement, shape_from({width, total})), kAbsent);
-  ctx.out(0, {reshape(b, result, rank == 1 ? Dims{width} : Dims{rows, width}), onnx::ElementType::kFloat, {}});
-  return ok_status();
+  return ctx.give({reshape(b, result, rank == 1 ? Dims{width} : Dims{rows, width}), onnx::ElementType::kFloat, {}});
 }
 
 }  // namespace reef::import

@@ -6,16 +6,10 @@
 #include <limits>
 #include <numbers>
 
-#include "import/onnx/converter.h"
+#include "import/onnx/converters.h"
 
 namespace reef::import {
 namespace {
-
-Status convert_direct(NodeContext& ctx, OpName op) {
-  REEF_RETURN_IF_ERROR(ctx.require_operands(1));
-  ctx.out(0, unary(ctx.b, op, ctx.in(0)));
-  return ok_status();
-}
 
 // x * (1 + c1 x^2 + c2 x^4) where |x| < 1/8, else `far`.
 Id odd_near_zero(GraphBuilder& b, Id x, Id far, double c1, double c2) {
@@ -30,138 +24,94 @@ Id one_minus_square(GraphBuilder& b, Id x) { return mul(b, subtract_from(b, 1.0,
 
 }  // namespace
 
-Status convert_ceil(NodeContext& ctx) { return convert_direct(ctx, Op::CEIL); }
-Status convert_cos(NodeContext& ctx) { return convert_direct(ctx, Op::COS); }
-Status convert_exp(NodeContext& ctx) { return convert_direct(ctx, Op::EXP); }
-Status convert_floor(NodeContext& ctx) { return convert_direct(ctx, Op::FLOOR); }
-Status convert_log(NodeContext& ctx) { return convert_direct(ctx, Op::LOG); }
-Status convert_not(NodeContext& ctx) { return convert_direct(ctx, Op::LOGICAL_NOT); }
-Status convert_relu(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
-  if (is_float(b.type(ctx.in(0)))) return convert_direct(ctx, Op::RELU);
-  const Id x = widened(b, ctx.in(0));
-  ctx.out(0, cast(b, maximum(b, x, b.scalar(b.type(x), 0)), b.type(ctx.in(0))));
-  return ok_status();
-}
-Status convert_round(NodeContext& ctx) { return convert_direct(ctx, Op::ROUND); }  // both to even
-Status convert_sigmoid(NodeContext& ctx) { return convert_direct(ctx, Op::LOGISTIC); }
-Status convert_sin(NodeContext& ctx) { return convert_direct(ctx, Op::SIN); }
-Status convert_sqrt(NodeContext& ctx) { return convert_direct(ctx, Op::SQRT); }
-Status convert_tanh(NodeContext& ctx) { return convert_direct(ctx, Op::TANH); }
-
-Status convert_abs(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
-  const Id x = ctx.in(0);
-  if (is_float(b.type(x))) return convert_direct(ctx, Op::ABS);
-  const Id wide = widened(b, x);
-  ctx.out(0, cast(b, maximum(b, wide, subtract_from(b, 0, wide)), b.type(x)));
-  return ok_status();
-}
-
-Status convert_neg(NodeContext& ctx) {
+Status convert_direct(NodeContext& ctx, GraphBuilder& b, OpName op) {
   REEF_RETURN_IF_ERROR(ctx.require_operands(1));
-  const Id wide = widened(ctx.b, ctx.in(0));
-  ctx.out(0, cast(ctx.b, unary(ctx.b, Op::NEG, wide), ctx.b.type(ctx.in(0))));
-  return ok_status();
+  return ctx.give(unary(b, op, ctx.in(0)));
 }
 
-Status convert_sign(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_relu(NodeContext& ctx, GraphBuilder& b) {
+  if (is_float(b.type(ctx.in(0)))) return convert_direct(ctx, b, Op::RELU);
+  const Id x = widened(b, ctx.in(0));
+  return ctx.give(cast(b, maximum(b, x, b.scalar(b.type(x), 0)), b.type(ctx.in(0))));
+}
+
+Status convert_abs(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
-  if (is_float(b.type(x))) return convert_direct(ctx, Op::SIGN);
+  if (is_float(b.type(x))) return convert_direct(ctx, b, Op::ABS);
+  const Id wide = widened(b, x);
+  return ctx.give(cast(b, maximum(b, wide, subtract_from(b, 0, wide)), b.type(x)));
+}
+
+Status convert_neg(NodeContext& ctx, GraphBuilder& b) {
+  const Id wide = widened(b, ctx.in(0));
+  return ctx.give(cast(b, unary(b, Op::NEG, wide), b.type(ctx.in(0))));
+}
+
+Status convert_sign(NodeContext& ctx, GraphBuilder& b) {
+  const Id x = ctx.in(0);
+  if (is_float(b.type(x))) return convert_direct(ctx, b, Op::SIGN);
   const Id wide = widened(b, x);
   const Id limited = minimum(b, maximum(b, wide, b.scalar(b.type(wide), -1)), b.scalar(b.type(wide), 1));
-  ctx.out(0, cast(b, limited, b.type(x)));
-  return ok_status();
+  return ctx.give(cast(b, limited, b.type(x)));
 }
 
-Status convert_reciprocal(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, div(ctx.b, ctx.b.scalar(ctx.b.type(ctx.in(0)), 1), ctx.in(0)));
-  return ok_status();
+Status convert_reciprocal(NodeContext& ctx, GraphBuilder& b) {
+  return ctx.give(div(b, b.scalar(b.type(ctx.in(0)), 1), ctx.in(0)));
 }
 
-Status convert_tan(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, div(ctx.b, unary(ctx.b, Op::SIN, ctx.in(0)), unary(ctx.b, Op::COS, ctx.in(0))));
-  return ok_status();
+Status convert_tan(NodeContext& ctx, GraphBuilder& b) {
+  return ctx.give(div(b, unary(b, Op::SIN, ctx.in(0)), unary(b, Op::COS, ctx.in(0))));
 }
 
-Status convert_atan(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  const Id one = ctx.b.filled(ir::DataType::kFloat32, ctx.b.shape(ctx.in(0)), 1);
-  ctx.out(0, binary(ctx.b, Op::ATAN2, ctx.in(0), one));
-  return ok_status();
+Status convert_atan(NodeContext& ctx, GraphBuilder& b) {
+  const Id one = b.filled(ir::DataType::kFloat32, b.shape(ctx.in(0)), 1);
+  return ctx.give(binary(b, Op::ATAN2, ctx.in(0), one));
 }
 
-Status convert_asin(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_asin(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
-  ctx.out(0, binary(ctx.b, Op::ATAN2, x, unary(ctx.b, Op::SQRT, one_minus_square(ctx.b, x))));
-  return ok_status();
+  return ctx.give(binary(b, Op::ATAN2, x, unary(b, Op::SQRT, one_minus_square(b, x))));
 }
 
-Status convert_acos(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+Status convert_acos(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
-  ctx.out(0, binary(ctx.b, Op::ATAN2, unary(ctx.b, Op::SQRT, one_minus_square(ctx.b, x)), x));
-  return ok_status();
+  return ctx.give(binary(b, Op::ATAN2, unary(b, Op::SQRT, one_minus_square(b, x)), x));
 }
 
-Status convert_sinh(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_sinh(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const Id far = mul(b, sub(b, unary(b, Op::EXP, x), unary(b, Op::EXP, unary(b, Op::NEG, x))), 0.5);
-  ctx.out(0, odd_near_zero(b, x, far, 1.0 / 6, 1.0 / 120));
-  return ok_status();
+  return ctx.give(odd_near_zero(b, x, far, 1.0 / 6, 1.0 / 120));
 }
 
-Status convert_cosh(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_cosh(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
-  ctx.out(0, mul(b, add(b, unary(b, Op::EXP, x), unary(b, Op::EXP, unary(b, Op::NEG, x))), 0.5));
-  return ok_status();
+  return ctx.give(mul(b, add(b, unary(b, Op::EXP, x), unary(b, Op::EXP, unary(b, Op::NEG, x))), 0.5));
 }
 
-Status convert_asinh(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_asinh(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const Id magnitude = unary(b, Op::ABS, x);
   const Id root = unary(b, Op::SQRT, add(b, unary(b, Op::SQUARE, x), 1.0));
   const Id far = mul(b, unary(b, Op::SIGN, x), unary(b, Op::LOG, add(b, magnitude, root)));
-  ctx.out(0, odd_near_zero(b, x, far, -1.0 / 6, 3.0 / 40));
-  return ok_status();
+  return ctx.give(odd_near_zero(b, x, far, -1.0 / 6, 3.0 / 40));
 }
 
-Status convert_acosh(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_acosh(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const Id root = unary(b, Op::SQRT, mul(b, sub(b, x, 1.0), add(b, x, 1.0)));
-  ctx.out(0, unary(b, Op::LOG, add(b, x, root)));
-  return ok_status();
+  return ctx.give(unary(b, Op::LOG, add(b, x, root)));
 }
 
-Status convert_atanh(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_atanh(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const Id far = mul(b, unary(b, Op::LOG, div(b, add(b, x, 1.0), subtract_from(b, 1.0, x))), 0.5);
-  ctx.out(0, odd_near_zero(b, x, far, 1.0 / 3, 1.0 / 5));
-  return ok_status();
+  return ctx.give(odd_near_zero(b, x, far, 1.0 / 3, 1.0 / 5));
 }
 
 // erf by Abramowitz and Stegun 7.1.26 (absolute error below 1.5e-7 in exact arithmetic), and below 0.5 by its series.
 // GELU written with Erf does not come here: see patterns.h.
-Status convert_erf(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_erf(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const Id magnitude = unary(b, Op::ABS, x);
   const Id t = div(b, b.scalar(b.type(x), 1), add(b, mul(b, magnitude, 0.3275911), 1.0));
@@ -175,19 +125,14 @@ Status convert_erf(NodeContext& ctx) {
   for (const double c : {-1.0 / 42, 1.0 / 10, -1.0 / 3, 1.0}) series = add(b, mul(b, series, square), c);
   const Id near = mul(b, mul(b, x, series), 2 * std::numbers::inv_sqrtpi);
   const Id is_near = compare(b, Op::LESS, magnitude, b.scalar(b.type(x), 0.5));
-  ctx.out(0, select(b, is_near, near, far));
-  return ok_status();
+  return ctx.give(select(b, is_near, near, far));
 }
 
-Status convert_is_nan(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  ctx.out(0, compare(ctx.b, Op::NOT_EQUAL, ctx.in(0), ctx.in(0)));
-  return ok_status();
+Status convert_is_nan(NodeContext& ctx, GraphBuilder& b) {
+  return ctx.give(compare(b, Op::NOT_EQUAL, ctx.in(0), ctx.in(0)));
 }
 
-Status convert_is_inf(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_is_inf(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   const double infinity = std::numeric_limits<double>::infinity();
   const bool above = ctx.int_attribute("detect_positive", 1) != 0, below = ctx.int_attribute("detect_negative", 1) != 0;

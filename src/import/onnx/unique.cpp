@@ -76,9 +76,7 @@ Ranks ranks_of(GraphBuilder& b, const Comparison& all, bool is_sorted) {
 
 }  // namespace
 
-Status convert_unique(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
-  GraphBuilder& b = ctx.b;
+Status convert_unique(NodeContext& ctx, GraphBuilder& b) {
   const Id x = ctx.in(0);
   int axis = 0;
   std::vector<int> order;

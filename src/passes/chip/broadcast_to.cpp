@@ -29,10 +29,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
 
 }  // namespace
 
-constinit const Pass broadcast_to_chip_pass = {.name = "broadcast-to",
-                                               .summary = "BROADCAST_TO of a known size becomes TILE.",
-                                               .safety = Safety::kExact,
-                                               .on_by_default = true,
-                                               .at_on_chip = at};
+constinit const Pass broadcast_to_chip_pass = {
+    .name = "broadcast-to", .summary = "BROADCAST_TO of a known size becomes TILE.", .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -38,7 +38,6 @@ constinit const Pass by_table_chip_pass = {
         "HARD_SWISH, ELU, EXP, LOG, LEAKY_RELU and other functions of one 8-bit tensor are computed in "
         "one pass of the chip by a table of their own; the model's operator stays.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

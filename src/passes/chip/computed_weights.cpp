@@ -47,7 +47,6 @@ constinit const Pass computed_weights_chip_pass = {
     .name = "computed-weights",
     .summary = "FULLY_CONNECTED whose weights are computed becomes a BATCH_MATMUL.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -38,8 +38,6 @@ constinit const Pass depth_multiplier_chip_pass = {
     .summary =
         "DEPTHWISE_CONV_2D with several results for each channel becomes a CONV_2D that repeats channels "
         "and a DEPTHWISE_CONV_2D with one result for each.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

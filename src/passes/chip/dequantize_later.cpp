@@ -60,8 +60,6 @@ constinit const Pass dequantize_later_chip_pass = {
     .summary =
         "Where elements are dequantized and then moved (SPLIT, RESHAPE, TRANSPOSE ...), they are moved as 8-bit "
         "numbers and dequantized behind that.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -166,8 +166,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass dilated_conv_chip_pass = {
     .name = "dilated-conv",
     .summary = "A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND becomes one with a dilation.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -248,8 +248,6 @@ constinit const Pass even_tokens_chip_pass = {
     .summary =
         "Tokens whose number cannot be cut over the tiles (197, a prime) get a few more, which nobody "
         "reads.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .whole_on_chip = whole};
 
 }  // namespace reef::passes

@@ -98,7 +98,6 @@ constinit const Pass float_arithmetic_chip_pass = {
     .name = "float-arithmetic",
     .summary = "ADD, ADD_N, SUB and MUL between DEQUANTIZE and QUANTIZE become their 8-bit forms.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

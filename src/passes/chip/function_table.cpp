@@ -96,7 +96,6 @@ constinit const Pass function_table_chip_pass = {
         "Operators that together compute a function of one 8-bit tensor (softplus, Mish, a quick GELU, sin ...) are "
         "computed in one pass of the chip by a table of their own.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

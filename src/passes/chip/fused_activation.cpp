@@ -41,8 +41,6 @@ constinit const Pass fused_activation_chip_pass = {
     .summary =
         "An activation fused into AVERAGE_POOL_2D, MAX_POOL_2D or TRANSPOSE_CONV becomes an operator of its "
         "own.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -148,8 +148,6 @@ constinit const Pass gather_chip_pass = {
     .summary =
         "GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards become a 1x1 CONV_2D that "
         "picks channels, or slices and CONCATENATION; where these are too many, the dimension becomes channels.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -187,8 +187,6 @@ constinit const Pass grouped_conv_chip_pass = {
         "A convolution in groups becomes DEPTHWISE_CONV_2D where each is one channel, else CONV_2D of as many "
         "groups together as make 64 channels, and CONCATENATION; the others in the file get their old version "
         "back.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -99,8 +99,6 @@ constinit const Pass inner_batch_chip_pass = {
     .summary =
         "Layers on a batch that the network made itself (windows, heads, rows) work on one tall image, or are "
         "written out for each of up to 16 images.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

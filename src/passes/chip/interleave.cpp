@@ -47,8 +47,6 @@ constinit const Pass interleave_chip_pass = {
     .summary =
         "CONCATENATION along a new last dimension becomes one of channels, and a 1x1 CONV_2D that puts "
         "them into turn.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -34,8 +34,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass joined_constants_chip_pass = {
     .name = "joined-constants",
     .summary = "CONCATENATION with constants other than zeros: a 1x1 CONV_2D with weights of zero computes them.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

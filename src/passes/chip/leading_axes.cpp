@@ -331,8 +331,6 @@ constinit const Pass leading_axes_chip_pass = {
     .summary =
         "Operators on tensors of many dimensions (heads and windows of attention) work on as few as "
         "they need.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -40,20 +40,17 @@ Candidate maximum_candidate(const Affine8& in, const Affine8& out, double alpha)
 }
 
 bool at(ChipGraph& edit, std::int32_t index) {
-  if (edit.op(index).type != Op::LEAKY_RELU || !edit.is_sound(index)) return false;
-  const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
-  const auto in = edit.affine(x), out = edit.affine(y);
   const double alpha = edit.op(index).attributes.get_float("alpha");
-  if (!in || !out || in->type != out->type || !std::isfinite(alpha) || edit.fits(index)) return false;
-  const auto table = tabulate(edit, {&index, 1}, x, y);
-  if (!table) return false;
-  std::vector<Candidate> candidates;
-  // Where someone can judge, what does not fit is not made anyway.
-  if (edit.options().fits || edit.options().runtime >= kFirstRuntimeWithPrelu) {
-    candidates.push_back(prelu_candidate(*in, alpha));
-  }
-  if (alpha != 0) candidates.push_back(maximum_candidate(*in, *out, alpha));
-  return replace_function(edit, index, x, y, *table, candidates);
+  if (!std::isfinite(alpha)) return false;
+  return replace_operator(edit, index, Op::LEAKY_RELU, [&](const Affine8& in, const Affine8& out) {
+    std::vector<Candidate> candidates;
+    // Where someone can judge, what does not fit is not made anyway.
+    if (edit.options().fits || edit.options().runtime >= kFirstRuntimeWithPrelu) {
+      candidates.push_back(prelu_candidate(in, alpha));
+    }
+    if (alpha != 0) candidates.push_back(maximum_candidate(in, out, alpha));
+    return candidates;
+  });
 }
 
 }  // namespace
@@ -62,7 +59,6 @@ constinit const Pass leaky_relu_chip_pass = {
     .name = "leaky-relu",
     .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -115,7 +115,6 @@ constinit const Pass matmul_chip_pass = {
         "FULLY_CONNECTED of several rows or of a newer version, and BATCH_MATMUL with a constant, become "
         "a 1x1 CONV_2D.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -89,8 +89,6 @@ constinit const Pass max_pool_padding_chip_pass = {
     .summary =
         "MAX_POOL_2D of what PADV2 has padded with the lowest number becomes a pool with padding of its "
         "own, two pools, or a pool of repeated edge rows.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

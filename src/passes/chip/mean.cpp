@@ -127,7 +127,6 @@ constinit const Pass mean_chip_pass = {
         "MEAN over an area too large to map becomes the MEAN of the means of equal bands; over channels whose "
         "number does not map, a 1x1 CONV_2D, or the MEAN of one channel.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

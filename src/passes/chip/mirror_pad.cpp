@@ -47,8 +47,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass mirror_pad_chip_pass = {
     .name = "mirror-pad",
     .summary = "MIRROR_PAD by up to 16 elements a side becomes slices and CONCATENATION.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -83,7 +83,6 @@ constinit const Pass one_pass_chip_pass = {
         "x * LOGISTIC(x), and a number divided by x, are computed in one pass of the chip by a table of "
         "their own; the model's operators stay.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

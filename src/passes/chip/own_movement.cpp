@@ -38,8 +38,6 @@ constinit const Pass own_movement_chip_pass = {
     .summary =
         "RESHAPE and TRANSPOSE of more dimensions or elements than Google's compilers take are left to "
         "Reef's own code.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

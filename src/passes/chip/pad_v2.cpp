@@ -56,8 +56,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass pad_v2_chip_pass = {
     .name = "pad-v2",
     .summary = "PADV2 that fills with zero becomes PAD, with another number CONCATENATION with constants.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -183,8 +183,6 @@ constinit const Pass pixel_shuffle_chip_pass = {
     .summary =
         "DEPTH_TO_SPACE and chains of RESHAPE and TRANSPOSE of five or six dimensions become slices, "
         "reshapes and transpositions of up to four.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -108,8 +108,6 @@ constinit const Pass repeat_chip_pass = {
     .summary =
         "Chains of RESHAPE and TILE that repeat rows and columns (UpSampling2D of Keras 3) become "
         "RESIZE_NEAREST_NEIGHBOR.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -236,7 +236,6 @@ constinit const Pass resize_chip_pass = {
         "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, two by powers "
         "of two, or a CONV_2D along each axis.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -28,7 +28,6 @@ constinit const Pass silu_chip_pass = {
     .name = "silu",
     .summary = "x * sigmoid(x) in a form that does not map becomes LOGISTIC and MUL.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -88,8 +88,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass split_rows_chip_pass = {
     .name = "split-rows",
     .summary = "SOFTMAX and TRANSPOSE of more elements than map are cut into pieces that do, and joined.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

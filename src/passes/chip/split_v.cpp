@@ -53,8 +53,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass split_v_chip_pass = {
     .name = "split-v",
     .summary = "SPLIT_V becomes SPLIT where the pieces are equal, else a STRIDED_SLICE for each.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

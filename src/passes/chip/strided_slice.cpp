@@ -152,8 +152,6 @@ constinit const Pass strided_slice_chip_pass = {
         "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
         "pixels; one that leaves out channels or takes them backwards, a 1x1 CONV_2D that picks those that "
         "are wanted. Tokens are pixels of one row.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

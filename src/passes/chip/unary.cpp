@@ -49,7 +49,6 @@ constinit const Pass unary_chip_pass = {
         "Operators that together compute a function of one 8-bit tensor (ABS, EXP, softplus, Mish ...) "
         "become a few that the chip has, found by trying all 256 values.",
     .safety = Safety::kRounding,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

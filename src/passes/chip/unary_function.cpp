@@ -380,4 +380,15 @@ bool replace_function(ChipGraph& edit, std::int32_t last, std::int32_t x, std::i
   return make(*closest, least);
 }
 
+bool replace_operator(
+    ChipGraph& edit, std::int32_t index, OpName type,
+    const std::function<std::vector<Candidate>(const Affine8& in, const Affine8& out)>& candidates_of) {
+  if (edit.op(index).type != type || !edit.is_sound(index)) return false;
+  const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
+  const auto in = edit.affine(x), out = edit.affine(y);
+  if (!in || !out || in->type != out->type || edit.fits(index)) return false;
+  const auto table = tabulate(edit, {&index, 1}, x, y);
+  return table && replace_function(edit, index, x, y, *table, candidates_of(*in, *out));
+}
+
 }  // namespace reef::passes

@@ -67,4 +67,9 @@ int differs_by(const ChipGraph& edit, const Affine8& in, const Affine8& out, con
 bool replace_function(ChipGraph& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates);
 
+// The same for an operator of this type by itself, where it does not fit the chip.
+bool replace_operator(
+    ChipGraph& edit, std::int32_t index, OpName type,
+    const std::function<std::vector<Candidate>(const Affine8& in, const Affine8& out)>& candidates_of);
+
 }  // namespace reef::passes

@@ -62,8 +62,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass unpack_chip_pass = {
     .name = "unpack",
     .summary = "UNPACK becomes STRIDED_SLICE and RESHAPE; PACK that does not map, RESHAPE and CONCATENATION.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -128,8 +128,6 @@ constinit const Pass unread_taps_chip_pass = {
     .summary =
         "Taps of a dilated convolution that lie beyond the image wherever its window stands are left "
         "out.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

@@ -161,8 +161,6 @@ constinit const Pass unroll_batch_chip_pass = {
     .summary =
         "A network for a batch of 2 to 16 images is written out for each image, with the same weights, "
         "between a SPLIT and a CONCATENATION on the CPU.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .whole_on_chip = whole};
 
 }  // namespace reef::passes

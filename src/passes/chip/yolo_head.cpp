@@ -54,8 +54,6 @@ constinit const Pass yolo_head_chip_pass = {
     .summary =
         "A TRANSPOSE that is too large to map is moved down past the operators that follow it, until "
         "it is small enough or last.",
-    .safety = Safety::kExact,
-    .on_by_default = true,
     .at_on_chip = at};
 
 }  // namespace reef::passes

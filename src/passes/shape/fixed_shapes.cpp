@@ -7,23 +7,16 @@
 #include <algorithm>
 
 #include "ops/inferred_shapes.h"
+#include "ops/settled_shapes.h"
 #include "passes/pass.h"
 
 namespace reef::passes {
 namespace {
 
-// Sizes that cannot be guessed: open, 1 in the file, and not the batch.
-bool has_unknown_size(const ir::Tensor& tensor) {
-  for (std::size_t i = 1; i < tensor.shape_signature.size(); ++i) {
-    if (tensor.shape_signature[i] < 0 && tensor.shape[static_cast<int>(i)] <= 1) return true;
-  }
-  return false;
-}
-
 std::vector<TensorId> open_inputs(const Graph& graph, bool is_known) {
   std::vector<TensorId> result;
   for (const TensorId input : graph.inputs()) {
-    if (!graph.is_static(input) && has_unknown_size(graph.tensor(input)) != is_known) result.push_back(input);
+    if (!graph.is_static(input) && ops::has_unknown_size(graph.tensor(input)) != is_known) result.push_back(input);
   }
   return result;
 }
