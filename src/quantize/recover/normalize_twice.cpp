@@ -115,10 +115,7 @@ class Normalizer {
 
   // A copy of an operator with other operands and a new result like its own.
   std::int32_t add_like(const ir::Operator& other, std::vector<std::int32_t> inputs, const std::string& name) {
-    ir::Tensor result = tensor(other.outputs[0]);
-    result.name = name;
-    graph_.tensors.push_back(std::move(result));
-    const auto made = static_cast<std::int32_t>(graph_.tensors.size() - 1);
+    const std::int32_t made = graph::Appender(model_).add_tensor(name, tensor(other.outputs[0]).shape);
     ir::Operator copy = other;
     copy.inputs = std::move(inputs);
     copy.outputs = {made};
