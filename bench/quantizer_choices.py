@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `reef quantize` chooses by itself, beside plain min-max ranges and beside ONNX Runtime, on samples that none of them saw.
 
-    bench/quantizer_choices.py build/reef ZOO [--trained NAME,...] [--timm NAME,...] [--pictures DIR] [--work DIR] [--json FILE]
+    bench/quantizer_choices.py build/reef ZOO [--trained NAME,...] [--small NAME,...] [--timm NAME,...] [--pictures DIR] [--work DIR]
+                               [--json FILE]
 
 --trained names networks of ZOO/onnx (default: its two transformers): 200 samples to calibrate with, 2,000 others to measure with.
+--small names networks of bench/trained_transformers.py, or all of them, which are trained here; 200 pictures to calibrate with, 200 others
+to measure with.
 --timm names architectures of timm, optionally as NAME:SIDE; their weights are random, as bench/breadth.py makes them; 128 pictures
 of DIR to calibrate with, 32 others to measure with.
 
@@ -26,6 +29,7 @@ import tempfile
 
 import numpy as np
 
+import trained_transformers
 from breadth import arranged, input_shape, run_litert, run_onnx, split_like, worst_sqnr
 
 TRAINED = {"cifar_vit_tiny": ("cifar10_eval", "images"), "text_bert_tiny": ("text_eval", "ids")}
@@ -55,6 +59,13 @@ def of_timm(name, pictures, work):
     if not path.exists():
         export(name, side, samples[:6], path, False)
     return path, samples[:CALIBRATION], samples[CALIBRATION:]
+
+
+def of_small(name, work):
+    path = work / f"{name}.onnx"
+    if not path.exists():
+        print(f"{name}: {trained_transformers.export(name, path):.1%} right in float", file=sys.stderr)
+    return path, trained_transformers.samples(200, 4)[0], trained_transformers.samples(200, 3)[0]
 
 
 def by_onnxruntime(path, calibration, measured, reference, work):
@@ -122,6 +133,7 @@ def main():
     parser.add_argument("reef", type=pathlib.Path)
     parser.add_argument("zoo", type=pathlib.Path)
     parser.add_argument("--trained", default=",".join(TRAINED))
+    parser.add_argument("--small", default="", help="networks of bench/trained_transformers.py, or 'all'")
     parser.add_argument("--timm", default="")
     parser.add_argument("--pictures", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path, help="where exported models stay and are found again")
@@ -132,11 +144,13 @@ def main():
         work = pathlib.Path(folder)
         kept = arguments.work or work
         kept.mkdir(parents=True, exist_ok=True)
-        for name in [n for n in (arguments.trained + "," + arguments.timm).split(",") if n]:
+        small = list(trained_transformers.NETWORKS) if arguments.small == "all" else arguments.small.split(",")
+        for name in [n for n in arguments.trained.split(",") + small + arguments.timm.split(",") if n]:
             if name in rows:
                 continue
             try:
-                subject = of_zoo(arguments.zoo, name) if name in TRAINED else of_timm(name, arguments.pictures, kept)
+                subject = of_zoo(arguments.zoo, name) if name in TRAINED else of_small(name, kept) if name in small else \
+                    of_timm(name, arguments.pictures, kept)
                 rows[name] = measure(arguments.reef, *subject, work)
             except Exception as error:  # the other networks are still worth measuring
                 print(f"{name}: {type(error).__name__}: {error}"[:300], file=sys.stderr)

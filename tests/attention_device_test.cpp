@@ -21,6 +21,7 @@ struct Form {
   enum Layer { kJoined, kSeparate, kTokensFirst } layer = kJoined;
   bool masked = false;
   bool swapped_keys = false;  // keys as [heads, depth, tokens], without adj_y
+  int rows = 1;               // of the image that queries are
 };
 
 class AttentionModel {
@@ -29,7 +30,7 @@ class AttentionModel {
 
   ir::Model build() {
     const int width = form_.heads * form_.depth;
-    const std::int32_t x = model_.input({1, 1, form_.queries, 12}, "x");
+    const std::int32_t x = model_.input({1, form_.rows, form_.queries / form_.rows, 12}, "x");
     std::int32_t q = 0, k = 0, v = 0;
     if (form_.layer == Form::kSeparate) {
       const std::int32_t y = form_.keys == form_.queries ? x : model_.input({1, 1, form_.keys, 12}, "y");
@@ -49,7 +50,8 @@ class AttentionModel {
     const std::int32_t means = product(model_.softmax(form_.masked ? masked(scores) : scores), v, false,
                                        {1, form_.heads, form_.queries, form_.depth});
     const std::int32_t together = model_.transpose(means, {0, 2, 1, 3});
-    return model_.finish({model_.conv(model_.reshape(together, {1, 1, form_.queries, width}), 10)});
+    const std::int32_t image = model_.reshape(together, {1, form_.rows, form_.queries / form_.rows, width});
+    return model_.finish({model_.conv(image, 10)});
   }
 
  private:
@@ -165,6 +167,14 @@ TEST(AttentionDevice, MasksOfKeys) { expect_exact({.masked = true}, 9); }
 TEST(AttentionDevice, ManyTokens) {
   expect_exact({.queries = 200, .keys = 200, .heads = 4, .depth = 64}, 10);
   expect_exact({.queries = 16, .keys = 896, .heads = 2, .key_heads = 2, .depth = 64, .layer = Form::kSeparate}, 11);
+}
+
+// Scores take more memory than there is for all heads together, or for one: they are made for some heads, then for some
+// rows of the tokens.
+TEST(AttentionDevice, ScoresInParts) {
+  expect_exact({.queries = 400, .keys = 400, .heads = 5, .depth = 8, .masked = true, .rows = 20}, 13);
+  expect_exact({.queries = 672, .keys = 672, .heads = 2, .depth = 16, .rows = 24}, 14);
+  expect_exact({.queries = 90, .keys = 2048, .heads = 4, .key_heads = 2, .layer = Form::kSeparate, .rows = 9}, 15);
 }
 
 // Channels of a head that are no whole words are moved as the model says.

@@ -43,6 +43,10 @@ const std::vector<Mistake>& mistakes() {
        {"did you mean --data?"}},
       {"one letter too many in an option", "run INT8 --imagee PICTURE", 2, {"did you mean --image?"}},
       {"a minus for an underscore", "compile INT8 --out-dir FOLDER", 2, {"did you mean --out_dir?"}},
+      {"activations of 16 bits",
+       "compile FOLDER/wide.tflite -o FOLDER",
+       1,
+       {"16 bits (int16x8)", "for CPUs", "--data"}},
       {"a float model without samples", "compile FLOAT -o FOLDER", 1, {"float", "--data"}},
       {"an ONNX model without samples",
        "compile ONNX -o FOLDER",
@@ -324,6 +328,9 @@ class Mistakes : public CommandLine {
 TEST_F(Mistakes, AreAnsweredWithCauseAndWayOut) {
   EXPECT_GE(mistakes().size(), 130u);
   ASSERT_EQ(reef(filled("compile INT8 --quiet -o FOLDER")).exit_code, 0);
+  const Outcome wide = reef(filled("quantize FLOAT --data IMAGES --mode int16x8 --held-back 0 -o FOLDER/wide.tflite"));
+  ASSERT_EQ(wide.exit_code, 0) << wide.text;
+  EXPECT_NE(wide.text.find("for the Edge TPU: the same without --mode"), std::string::npos) << wide.text;
   for (const Mistake& mistake : mistakes()) {
     // A Python without packages, whatever this machine has.
     const bool needs_python = mistake.command.starts_with("train");

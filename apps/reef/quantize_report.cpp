@@ -132,6 +132,9 @@ report::Summary quantize_summary(const compiler::QuantizeRequest& request, const
     summary.add("next", fmt::format("the same with --preprocess {}", outcome.better_preprocess));
   } else if (nothing_for_the_chip(request, result)) {
     summary.add("next", "the same with samples that show what the model looks for, or with --no-automatic-float");
+  } else if (result.lost.empty() && request.how.mode != quantize::Mode::kInt8) {
+    summary.add("runs on", "CPUs; for the Edge TPU: the same without --mode");
+    summary.add("next", fmt::format("reef run {}", shell_word(request.output)));
   } else if (result.lost.empty()) {
     summary.add("next", fmt::format("reef compile {}", shell_word(request.output)));
   } else {

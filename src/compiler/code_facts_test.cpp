@@ -68,11 +68,19 @@ ir::Model plain() {
   return model.finish({model.softmax(model.fully_connected(model.mean(x, {1, 2}, false), 12))});
 }
 
+// A dense layer of 18,432 inputs, more than a tile keeps weights for: they pass by on the ring.
+ir::Model flattened() {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 48, 48, 3}), 8, 3);
+  return model.finish({model.fully_connected(model.reshape(x, {1, 18432}), 10)});
+}
+
 TEST(CodeFacts, PredictionsAreNearSimulatedTimes) {
   const std::pair<std::string, ir::Model> networks[] = {{"moving", moving()},
                                                         {"attention of 64 tokens", attention(64, 64, 4)},
                                                         {"attention of 50 tokens", attention(50, 96, 3)},
                                                         {"streaming", streaming()},
+                                                        {"many inputs", flattened()},
                                                         {"plain", plain()}};
   for (const auto& [name, model] : networks) {
     const Plan plan = planned(model);

@@ -71,7 +71,8 @@ Result<CompiledFile> Compilation::plan_one(const Source& source, const PlanOptio
   if (!source.loaded.shape_note.empty()) file.plan.partition.notes.push_back(source.loaded.shape_note);
   if (options_.segments > 1) {
     file.plan.rewrites = std::exchange(rewrites_, {});  // of the whole model: with its first segment
-  } else if (file.plan.assessment.is_float()) {         // a segment may well lie behind the last operator of 8 bits
+  } else if (must_be_quantized(*file.plan.model,
+                               file.plan.assessment)) {  // a segment may well lie behind the last operator of 8 bits
     return refuse(not_quantized(source.path, *file.plan.model, file.plan.assessment));
   }
   return file;
@@ -79,7 +80,8 @@ Result<CompiledFile> Compilation::plan_one(const Source& source, const PlanOptio
 
 Result<std::vector<Source>> Compilation::cut(const Source& source) {
   REEF_ASSIGN_OR_RETURN(Plan whole, plan(source, options_.plan));
-  if (whole.assessment.is_float()) return refuse(not_quantized(source.path, *whole.model, whole.assessment));
+  if (must_be_quantized(*whole.model, whole.assessment))
+    return refuse(not_quantized(source.path, *whole.model, whole.assessment));
   const auto cuts = partition::cut_segments(*whole.model, whole.assessment, *whole.costs, options_.segments);
   if (!cuts.ok()) return refuse_request(source.path, cuts.status().in(source.path).message());
   rewrites_ = std::move(whole.rewrites);

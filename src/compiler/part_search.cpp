@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/at.h"
+#include "compiler/choices_by_code.h"
 #include "compiler/code_facts.h"
 #include "compiler/code_generator.h"
 #include "lower/rearrangement_cache.h"
@@ -343,21 +344,6 @@ void take(Plan& plan, Found found) {
   plan.partition.notes = partition::advise(*plan.model, *plan.costs, plan.partition);
 }
 
-// Predicts the parts' times again, from their code. What was advised with the former prediction is advised anew.
-void predict_from_code(Plan& plan, std::vector<partition::PartInCode> codes) {
-  if (codes.empty()) return;
-  std::vector<std::string>& notes = plan.partition.notes;
-  for (const std::string& old : partition::advise(*plan.model, *plan.costs, plan.partition)) std::erase(notes, old);
-  plan.costs = std::make_shared<const partition::CostModel>(plan.costs->with_code(std::move(codes)));
-  for (partition::Part& part : plan.partition.parts) {
-    const partition::PartCost cost = plan.costs->part(part.ops, part.inputs, part.outputs);
-    plan.partition.predicted_us += cost.total() - part.cost.total();
-    part.cost = cost;
-  }
-  std::vector<std::string> advice = partition::advise(*plan.model, *plan.costs, plan.partition);
-  notes.insert(notes.begin(), std::make_move_iterator(advice.begin()), std::make_move_iterator(advice.end()));
-}
-
 Cut cut_of(const Plan& plan) {
   Cut cut;
   cut.predicted_us = plan.partition.predicted_us;
@@ -399,7 +385,10 @@ Result<PartSearchReport> find_parts(Plan& plan, const TryPart& try_part, const P
   std::vector<partition::PartInCode> codes = std::move(found.codes);
   if (report.is_cut) take(plan, std::move(found));
   predict_from_code(plan, std::move(codes));
-  if (!report.is_cut) return report;
+  if (!report.is_cut) {
+    REEF_RETURN_IF_ERROR(leave_last_moves(plan, try_part, options));
+    return without_slow_rewrites(plan, report, try_part, options);
+  }
   plan.partition.notes.push_back(fmt::format(
       "there is no code for the part that was planned ({}): {}. {} tried; the best cut that has code has {} in {}",
       counted(planned, "operator"), report.reason,

@@ -58,10 +58,6 @@ void leave_own_code(Plan& plan) {
   }
 }
 
-// Predicted times are within 15 % of simulated ones on most networks (docs/performance.md): rewrites that seem to lose
-// less than that are made.
-constexpr double kClearlyFaster = 0.85;
-
 // Microseconds of one inference that rewrites answer for. Parameters that are sent with every inference do not count:
 // a network of the same size that needs no rewrites sends them, too, and the verdict on the whole tells of it.
 double without_streaming(const partition::Partition& partition) {
@@ -82,9 +78,6 @@ Result<partition::Partition> partition_on(const chip::LinkProfile& link, const P
   how.explain = false;
   return partition::partition(*plan.model, plan.assessment, partition::CostModel(*plan.model, costs), how);
 }
-
-// The slowest host whose figures are not a guess.
-constexpr std::string_view kSlowHost = "usb3-rpi4";
 
 // Is `plain` faster on a slow host, too?
 bool is_faster_on_slow_host(const Plan& plain, const Plan& plan, const PlanOptions& options) {
@@ -154,6 +147,8 @@ Status rewrite_for_cpu(const PlanOptions& options, passes::RewriteOptions rewrit
 }
 
 }  // namespace
+
+void say_what_is_not_made(const Plan& plan, Plan& result) { say_what_is_not_made(plan, names_of(plan), result); }
 
 graph::Evaluate cpu_evaluator(const Budget& budget) {
   return [budget, evaluate = std::make_shared<cpu::Evaluator>(kTrials)](

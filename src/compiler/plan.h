@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/budget.h"
@@ -54,6 +55,15 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
 // would be useless there. Rewrites that `options` name, and those of a model that has nothing for the chip without
 // them, are made in any case.
 Result<Plan> make_faster_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
+
+// A model must be faster than this times another one's time to be clearly faster. By shapes, predicted times are within
+// 15 % of simulated ones on most networks (docs/performance.md): rewrites that seem to lose less than that are made.
+inline constexpr double kClearlyFaster = 0.85;
+// The slowest host whose figures are not a guess.
+inline constexpr std::string_view kSlowHost = "usb3-rpi4";
+
+// Notes in `result`, which has no rewrites, what those of `plan` would bring to the chip and at which price.
+void say_what_is_not_made(const Plan& plan, Plan& result);
 
 // Runs a model on the CPU: what rewrites use to try values.
 graph::Evaluate cpu_evaluator(const Budget& budget = {});

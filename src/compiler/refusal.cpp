@@ -12,9 +12,34 @@ Refusal not_parsed(const std::string& path, const Status& status) {
   return {Refusal::Kind::kNotParsed, path, status.message(), {}};
 }
 
+namespace {
+
+std::ptrdiff_t count_of_16_bits(const ir::Model& model) {
+  const auto& all = model.subgraphs[0].tensors;
+  return std::count_if(all.begin(), all.end(), [](const ir::Tensor& tensor) {
+    return tensor.type == ir::DataType::kInt16 && !tensor.quantization.scale.empty();
+  });
+}
+
+}  // namespace
+
+// Of a model that has operators of 8 bits, tensors of 16 are cells of an LSTM.
+bool must_be_quantized(const ir::Model& model, const partition::Assessment& assessment) {
+  return assessment.is_float() || (!assessment.is_quantized && count_of_16_bits(model) > 0);
+}
+
 Refusal not_quantized(const std::string& path, const ir::Model& model, const partition::Assessment& assessment) {
   constexpr std::size_t kShown = 8;
   const auto& tensors = assessment.float_tensors;
+  if (const auto wide = count_of_16_bits(model); wide > 0) {
+    return {Refusal::Kind::kNotQuantized,
+            path,
+            fmt::format("{}: {} tensors have 16 bits (int16x8), and Reef has code for the Edge TPU only where "
+                        "activations have 8; such a file is for CPUs\n"
+                        "From the float model, with a few hundred typical inputs: `reef compile MODEL --data SAMPLES`",
+                        path, wide),
+            {}};
+  }
   std::string text = fmt::format(
       "{}: no operator computes on 8-bit integers, which is all that the Edge TPU does; {} tensors are float", path,
       tensors.size());

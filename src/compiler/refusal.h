@@ -35,6 +35,8 @@ struct Refusal {
 };
 
 Refusal not_parsed(const std::string& path, const Status& status);
+// The model is for CPUs: its activations are float, or have 16 bits.
+bool must_be_quantized(const ir::Model& model, const partition::Assessment& assessment);
 Refusal not_quantized(const std::string& path, const ir::Model& model, const partition::Assessment& assessment);
 Refusal already_compiled(const std::string& path);
 // `why`: what the budget says (Budget::check).

@@ -7,7 +7,9 @@
 //   SOFTMAX  of each pixel, as of any image
 //   means    the same with values; results of a head are its run of channels of the joined result
 //
-// Where keys (values) of all heads take too much memory, some heads are done at a time; of one head, some keys.
+// Where keys (values) of all heads take too much memory, some heads are copied at a time; of one head, some keys. Where
+// scores of all heads take too much, all three are done for some heads, then for the next; where those of one head do,
+// for some rows of each tile's tokens, then for the next. The second product adds all of these steps then.
 #include "base/divide_up.h"
 
 #include <algorithm>
@@ -22,12 +24,24 @@ namespace {
 using tiled::MatrixProduct;
 using tiled::MatrixRound;
 
+// Memory of a tile for scores that exist at a time. SOFTMAX takes four times as much: scores, numerators of 16 bits and
+// weights.
+constexpr std::int64_t kMostScoreBytes = 24 << 10;
+
+// Scores that exist together: of some heads, of some rows of the tokens.
+struct Scores {
+  std::int32_t first_head = 0, heads = 0;
+  std::optional<tiled::TileRanges> rows = std::nullopt;  // of the queries' image; none: all
+  bool are_last = true;                                  // of the attention's
+};
+
 // One pair of steps: a copy of some heads' keys or values, and the products with them.
 struct Piece {
   bool is_scores = false;
   std::int32_t tokens = -1;  // TiledProgram::tensors: what is copied from, all channels
   std::int32_t copies = -1;  // TiledProgram::tensors
-  std::int32_t first_head = 0, heads = 0, all_heads = 0;
+  std::int32_t first_head = 0, heads = 0;
+  std::int32_t scores_first_head = 0, scores_heads = 0;  // of the tensor of scores
   std::int32_t first_key = 0, keys = 0;
   std::int32_t depth = 0;                 // channels of a head that are copied
   std::vector<std::int32_t> query_first;  // scores: channel, by head
@@ -62,24 +76,24 @@ tiled::MatrixRows rows_of(const TiledTensor& tensor, int tile, const OwnPixelRan
 Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
   auto& work = std::get<MatrixProduct>(step.work);
   const TiledTensor &a = builder.tensor(work.a), &out = builder.tensor(work.output);
-  const TiledTensor& tokens = piece.is_scores ? a : out;
+  const TiledTensor &tokens = piece.is_scores ? a : out, &scores = piece.is_scores ? out : a;
   for (int tile = 0; tile < chip::kTiles; ++tile) {
-    if ((tokens.owners() & tiled::mask_of(tile)) == 0) continue;
-    const tiled::TileShare& rows = tokens.rows.tile(chip::tile_row(tile));
+    if ((scores.owners() & tiled::mask_of(tile)) == 0) continue;
+    const tiled::TileShare& rows = scores.rows.tile(chip::tile_row(tile));
     const tiled::TileShare& columns = tokens.columns.tile(chip::tile_column(tile));
     const OwnPixelRange own{rows.begin, columns.begin, rows.own(), columns.own()};
     REEF_RETURN_IF_ERROR(check_round(own));
     for (std::int32_t h = 0; h < piece.heads; ++h) {
-      const std::int32_t head = piece.first_head + h;
+      const std::int32_t head = piece.first_head + h, pixel = head - piece.scores_first_head;
       MatrixRound round;
       round.columns = own.columns;
       round.rows = own.rows;
       round.b_first = piece.run_of[static_cast<std::size_t>(h)] * piece.depth;
       if (piece.is_scores) {
         round.a = rows_of(a, tile, own, 1, 0, piece.query_first[static_cast<std::size_t>(head)]);
-        round.output = rows_of(out, tile, own, piece.all_heads, head, piece.first_key);
+        round.output = rows_of(out, tile, own, piece.scores_heads, pixel, piece.first_key);
       } else {
-        round.a = rows_of(a, tile, own, piece.all_heads, head, 0);
+        round.a = rows_of(a, tile, own, piece.scores_heads, pixel, 0);
         round.output = rows_of(out, tile, own, 1, 0, head * piece.depth);
       }
       work.rounds[static_cast<std::size_t>(tile)].push_back(round);
@@ -116,9 +130,9 @@ void add_piece(Builder& builder, std::int32_t op, Piece piece, std::int32_t a, s
                    [piece](Builder& b, tiled::Step& step) { return finish_product(b, step, piece); });
 }
 
-// All pieces of a product: `all` has the fields that are the same for each.
+// All pieces of a product: `all` has the fields that are the same for each. `is_last`: nothing else writes the output.
 void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const Piece& all, std::int32_t a,
-                std::int32_t output) {
+                std::int32_t output, bool is_last) {
   const std::int32_t words = divide_up(all.is_scores ? all.depth : from.tokens, kWord);
   std::int32_t keys = from.tokens;
   if (all.is_scores) {
@@ -129,12 +143,13 @@ void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const Piec
   }
   const std::int64_t head_bytes = std::int64_t{keys} * all.depth;
   const auto heads =
-      static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostMatrixCopyBytes / head_bytes, 1, all.all_heads));
-  for (std::int32_t head = 0; head < all.all_heads; head += heads) {
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostMatrixCopyBytes / head_bytes, 1, all.scores_heads));
+  const std::int32_t end = all.scores_first_head + all.scores_heads;
+  for (std::int32_t head = all.scores_first_head; head < end; head += heads) {
     for (std::int32_t key = 0; key < from.tokens; key += keys) {
       Piece piece = all;
       piece.first_head = head;
-      piece.heads = std::min(heads, all.all_heads - head);
+      piece.heads = std::min(heads, end - head);
       piece.first_key = key;
       piece.keys = std::min(keys, from.tokens - key);
       for (std::int32_t h = head; h < head + piece.heads; ++h) {
@@ -143,8 +158,8 @@ void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const Piec
         piece.run_of.push_back(static_cast<std::int32_t>(known - piece.runs.begin()));
         if (known == piece.runs.end()) piece.runs.push_back(run);
       }
-      const bool is_last = head + piece.heads == all.all_heads && key + piece.keys == from.tokens;
-      add_piece(builder, op, std::move(piece), a, output, is_last);
+      const bool is_last_piece = head + piece.heads == end && key + piece.keys == from.tokens;
+      add_piece(builder, op, std::move(piece), a, output, is_last && is_last_piece);
     }
   }
 }
@@ -161,44 +176,111 @@ Result<std::int32_t> tokens_of(Builder& builder, const Heads& heads) {
   return builder.grid(heads.source, Image{height, heads.source_tokens / height, heads.channels});
 }
 
-Status lower_scores(Builder& builder, std::int32_t op, const Attention& attention) {
+Status add_scores(Builder& builder, const Attention& attention, const Scores& which) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t queries, tokens_of(builder, attention.queries));
   Piece all;
   all.is_scores = true;
   REEF_ASSIGN_OR_RETURN(all.tokens, tokens_of(builder, attention.keys));
-  all.all_heads = attention.heads;
+  all.scores_first_head = which.first_head;
+  all.scores_heads = which.heads;
   all.depth = attention.depth;
   all.query_first = attention.queries.first;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t scores,
-                        builder.new_grid_of_pixels(attention.scores, queries, attention.heads, attention.keys.tokens));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t scores, builder.new_grid_of_pixels(attention.scores, queries, which.heads,
+                                                                              attention.keys.tokens, which.rows));
   builder.set_value(attention.scores, {scores, {}});
-  add_pieces(builder, op, attention.keys, all, queries, scores);
+  add_pieces(builder, attention.scores_op, attention.keys, all, queries, scores, true);
   return ok_status();
 }
 
-Status lower_means(Builder& builder, std::int32_t op, const Attention& attention) {
-  REEF_ASSIGN_OR_RETURN(const Value weights, builder.value(builder.op(op).inputs[0]));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t queries, tokens_of(builder, attention.queries));
+Status add_softmax(Builder& builder, const Attention& attention) {
+  REEF_ASSIGN_OR_RETURN(const Value scores, builder.value(builder.op(attention.softmax_op).inputs[0]));
+  return lower_softmax_of_pixels(builder, attention.softmax_op, scores.tensor);
+}
+
+Status add_mask(Builder& builder, std::int32_t op) { return find_lowering(builder.op(op).type)(builder, op); }
+
+// Into the value of the attention's result.
+Status add_means(Builder& builder, const Attention& attention, const Scores& which) {
+  REEF_ASSIGN_OR_RETURN(const Value weights, builder.value(builder.op(attention.means_op).inputs[0]));
+  REEF_ASSIGN_OR_RETURN(const Value result, builder.value(attention.result));
   Piece all;
   REEF_ASSIGN_OR_RETURN(all.tokens, tokens_of(builder, attention.values));
-  all.all_heads = attention.heads;
+  all.scores_first_head = which.first_head;
+  all.scores_heads = which.heads;
   all.depth = attention.value_depth;
-  const TiledTensor& image = builder.tensor(queries);
-  REEF_ASSIGN_OR_RETURN(
-      const std::int32_t result,
-      builder.new_grid(attention.result, Image{image.height, image.width, attention.heads * attention.value_depth}));
-  builder.set_value(attention.result, {result, {}});
-  add_pieces(builder, op, attention.values, all, weights.tensor, result);
+  add_pieces(builder, attention.means_op, attention.values, all, weights.tensor, result.tensor, which.are_last);
+  return ok_status();
+}
+
+std::int64_t row_of_scores(const Attention& attention) {
+  return std::int64_t{divide_up(attention.keys.tokens, kWord)} * kWord;
+}
+
+bool is_in_parts(const Attention& attention) {
+  const std::int64_t rows = std::int64_t{attention.heads} * attention.queries.tokens;
+  return rows * row_of_scores(attention) > kMostScoreBytes * chip::kTiles;
+}
+
+// Scores in parts that take so much memory, or as little as rows of the queries' image allow.
+std::vector<Scores> parts_of(const Attention& attention, const TiledTensor& queries) {
+  const std::int32_t rows = divide_up(queries.height, chip::kTileRows);
+  const std::int64_t head_bytes =
+      rows * std::int64_t{divide_up(queries.width, chip::kTileColumns)} * row_of_scores(attention);
+  const auto slices = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(divide_up(head_bytes, kMostScoreBytes), 1, std::int64_t{rows}));
+  const auto most = static_cast<std::int32_t>(std::max<std::int64_t>(kMostScoreBytes / head_bytes, 1));
+  const std::int32_t heads = divide_up(attention.heads, divide_up(attention.heads, most));
+  std::vector<Scores> parts;
+  for (std::int32_t head = 0; head < attention.heads; head += heads) {
+    for (std::int32_t slice = 0; slice < slices; ++slice) {
+      Scores part{.first_head = head, .heads = std::min(heads, attention.heads - head), .are_last = false};
+      if (slices > 1) {
+        part.rows.emplace();
+        for (int t = 0; t < chip::kTileRows; ++t) {
+          (*part.rows)[static_cast<std::size_t>(t)] = share_of(queries.height, t, slice, slices);
+        }
+      }
+      parts.push_back(part);
+    }
+  }
+  parts.back().are_last = true;
+  return parts;
+}
+
+// What is between both products, and these, part by part.
+Status add_parts(Builder& builder, const Attention& attention) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t queries, tokens_of(builder, attention.queries));
+  for (const Scores& part : parts_of(attention, builder.tensor(queries))) {
+    builder.begin_op(attention.scores_op);
+    REEF_RETURN_IF_ERROR(add_scores(builder, attention, part));
+    for (const std::int32_t mask : attention.masks) {
+      builder.begin_op(mask);
+      REEF_RETURN_IF_ERROR(add_mask(builder, mask));
+    }
+    builder.begin_op(attention.softmax_op);
+    REEF_RETURN_IF_ERROR(add_softmax(builder, attention));
+    builder.begin_op(attention.means_op);
+    REEF_RETURN_IF_ERROR(add_means(builder, attention, part));
+  }
   return ok_status();
 }
 
 }  // namespace
 
 Status lower_attention(Builder& builder, std::int32_t op, const Attention& attention) {
-  if (op == attention.scores_op) return lower_scores(builder, op, attention);
-  if (op == attention.means_op) return lower_means(builder, op, attention);
-  REEF_ASSIGN_OR_RETURN(const Value scores, builder.value(builder.op(op).inputs[0]));
-  return lower_softmax_of_pixels(builder, op, scores.tensor);
+  const Scores all{.first_head = 0, .heads = attention.heads};
+  if (op == attention.means_op) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t queries, tokens_of(builder, attention.queries));
+    const TiledTensor& image = builder.tensor(queries);
+    REEF_ASSIGN_OR_RETURN(
+        const std::int32_t result,
+        builder.new_grid(attention.result, Image{image.height, image.width, attention.heads * attention.value_depth}));
+    builder.set_value(attention.result, {result, {}});
+    return is_in_parts(attention) ? add_parts(builder, attention) : add_means(builder, attention, all);
+  }
+  if (is_in_parts(attention)) return ok_status();
+  if (op == attention.scores_op) return add_scores(builder, attention, all);
+  return op == attention.softmax_op ? add_softmax(builder, attention) : add_mask(builder, op);
 }
 
 }  // namespace reef::lower

@@ -315,6 +315,7 @@ AttentionPlan::AttentionPlan(const ir::Model& model, const std::vector<std::int3
     if (!found) continue;
     finder.leave_out(*found, left_out_);
     for (const std::int32_t named : {found->scores_op, found->softmax_op, found->means_op}) by_op_[named] = all_.size();
+    for (const std::int32_t mask : found->masks) by_op_[mask] = all_.size();
     all_.push_back(std::move(*found));
   }
 }

@@ -135,11 +135,13 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image, 
 }
 
 Result<std::int32_t> Builder::new_grid_of_pixels(std::int32_t tensor, std::int32_t of, std::int32_t count,
-                                                 std::int32_t channels) {
+                                                 std::int32_t channels, const std::optional<tiled::TileRanges>& rows) {
   const Image image{program_.tensor(of).height, program_.tensor(of).width * count, channels};
   REEF_ASSIGN_OR_RETURN(const std::int32_t made, new_grid(tensor, image));
-  tensor_uses_[static_cast<std::size_t>(made)].pixels_of = of;
-  tensor_uses_[static_cast<std::size_t>(made)].pixel_count = count;
+  Use& use = tensor_uses_[static_cast<std::size_t>(made)];
+  use.pixels_of = of;
+  use.pixel_count = count;
+  if (rows) use.slice = rows;
   return made;
 }
 
@@ -227,10 +229,11 @@ Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) 
 Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   const ir::Tensor& from = source(tensor);
   const TiledTensor& other = this->tensor(like);
-  REEF_REQUIRE(
-      from.shape.is_usable() && from.shape.elements() == std::int64_t{other.height} * other.width * other.channels,
-      "tensor '{}' is {}, which is not the shape of what it is computed from", ir::describe_name(from.name),
-      from.shape.to_string());
+  const bool is_some_pixels = tensor_uses_[static_cast<std::size_t>(like)].pixels_of >= 0;
+  const std::int64_t elements = std::int64_t{other.height} * other.width * other.channels;
+  REEF_REQUIRE(from.shape.is_usable() && (is_some_pixels || from.shape.elements() == elements),
+               "tensor '{}' is {}, which is not the shape of what it is computed from", ir::describe_name(from.name),
+               from.shape.to_string());
   TiledTensor result;
   result.source = tensor;
   result.spread = other.spread;
@@ -246,6 +249,7 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   Use& use = tensor_uses_[static_cast<std::size_t>(made)];
   use.pixels_of = tensor_uses_[static_cast<std::size_t>(like)].pixels_of;
   use.pixel_count = tensor_uses_[static_cast<std::size_t>(like)].pixel_count;
+  if (is_some_pixels) use.slice = tensor_uses_[static_cast<std::size_t>(like)].slice;
   if (slice_ && !use.slice) {  // of a tensor that exists as a whole, but only these rows of it are wanted
     const auto rows = slice_->reads.find(like);
     if (rows != slice_->reads.end()) use.slice = rows->second;

@@ -130,9 +130,10 @@ class Builder {
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image, const tiled::TileRanges& rows);
   // `count` pixels for each pixel of another tensor on the grid, on the tiles that own those: of attention's scores,
   // where each token has a row for each head. The elements' order is not the model's: only who knows that may read it.
-  // Tensors that are made like it are cut as it is.
+  // Tensors that are made like it are cut as it is. With `rows`, of these rows of the other tensor alone.
   Result<std::int32_t> new_grid_of_pixels(std::int32_t source, std::int32_t of, std::int32_t count,
-                                          std::int32_t channels);
+                                          std::int32_t channels,
+                                          const std::optional<tiled::TileRanges>& rows = std::nullopt);
 
   // Whether nothing but one operator reads the tensor (TiledProgram's), under whatever names the model knows it.
   bool has_one_reader(std::int32_t tensor) const;
@@ -142,7 +143,7 @@ class Builder {
   bool put_into(std::int32_t tensor, std::int32_t whole, std::int32_t first);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
-  // the model's tensor has as many elements.
+  // the model's tensor has as many elements. What is made like some of attention's scores has as many of them.
   Result<std::int32_t> new_like(std::int32_t source, std::int32_t like);
 
   // ---- Work in slices (row_slices.h) ----

@@ -4,19 +4,15 @@
 #include <algorithm>
 
 namespace reef::lower {
-namespace {
 
 using tiled::TileRanges;
 
-// The s-th of n shares of what a tile row owns.
 tiled::Range share_of(std::int32_t height, int tile_row, std::int32_t slice, std::int32_t slices) {
   const std::int32_t begin = tiled::cut(height, tile_row);
   const std::int64_t own = tiled::cut(height, tile_row + 1) - begin;
   return {begin + static_cast<std::int32_t>(own * slice / slices),
           begin + static_cast<std::int32_t>(own * (slice + 1) / slices)};
 }
-
-}  // namespace
 
 Sliceable::Sliceable(const PartBorder& part, const std::set<std::int32_t>& hosted) : hosted_(hosted) {
   const ir::Subgraph& graph = part.model.subgraphs[0];

@@ -50,6 +50,9 @@
 
 namespace reef::lower {
 
+// The s-th of n shares of the rows of an image that a row of tiles owns.
+tiled::Range share_of(std::int32_t height, int tile_row, std::int32_t slice, std::int32_t slices);
+
 // Operators first..last of a part (positions in its list), in `slices` slices.
 struct SliceGroup {
   std::int32_t first = 0, last = 0;

@@ -11,7 +11,7 @@ namespace reef::lower {
 
 // ---- attention.cpp ----
 
-// One of the three operators that `attention` names.
+// One of the operators that `attention` names.
 Status lower_attention(Builder& builder, std::int32_t op, const Attention& attention);
 
 // SOFTMAX of the pixels of a tensor on the grid, whatever the order of its elements (softmax.cpp).

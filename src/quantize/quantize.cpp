@@ -57,6 +57,7 @@ Status recover(Session& session) {
   const QuantizeOptions& options = session.options();
   if (!session.can_measure()) return ok_status();
   if (options.rewrite != Choice::kOff) {
+    REEF_RETURN_IF_ERROR(normalize_twice(session));
     REEF_RETURN_IF_ERROR(fold_centring(session));
     REEF_RETURN_IF_ERROR(affine_layers(session));
     REEF_RETURN_IF_ERROR(centre_attention(session));
@@ -222,14 +223,22 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
   REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
   result.calibration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   REEF_RETURN_IF_ERROR(check_calibration(model, *state.calibration, result.warnings));
+  if (!session.can_measure() && may_convolve(options)) {
+    ir::Model changed = *state.model;
+    if (const int twice = normalize_twice(changed, *state.calibration); twice > 0) {
+      result.notes.push_back(note_of_normalizing_twice(twice) + "; --keep-structure leaves them");
+      state.model = state.float_model = std::make_shared<const ir::Model>(std::move(changed));
+      REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating the rewritten model"));
+    }
+  }
   if (session.can_measure()) REEF_RETURN_IF_ERROR(session.take_reference(state.model));
 
   const bool is_16 = options.mode == Mode::kInt16x8;
   const RangeRequest request{options.automatic_ranges ? RangeMethod::kMinMax : options.method, options.percentile,
                              is_16 ? 65536 : 256, is_16};
-  state.requests.assign(model.subgraphs[0].tensors.size(), request);
+  state.requests.assign(state.model->subgraphs[0].tensors.size(), request);
   state.refresh(options);
-  if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(model, state.plan.decisions));
+  if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(*state.model, state.plan.decisions));
   REEF_RETURN_IF_ERROR(session.start(std::move(state), fmt::format("ranges by {}", name_of(request.method))));
   REEF_RETURN_IF_ERROR(recover(session));
   if (session.can_measure()) {

@@ -142,6 +142,7 @@ class Session {
 };
 
 // Recovery, one file each in recover/. Each looks at session.best() and considers changes of it.
+Status normalize_twice(Session& session);
 Status fold_centring(Session& session);
 Status affine_layers(Session& session);
 Status centre_attention(Session& session);

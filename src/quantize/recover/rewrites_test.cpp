@@ -92,13 +92,15 @@ class Network {
     last().attributes.set("keep_dims", true);
     return result;
   }
-  // What a layer normalization is in TFLite, without factors and offsets.
-  std::int32_t normalization(std::int32_t from) {
+  // What a layer normalization is in TFLite, without factors and offsets. `guard`: added to variances, if any.
+  std::int32_t normalization(std::int32_t from, float guard = 0) {
     const ir::Shape wide{1, kRows, kWidth}, narrow{1, kRows, 1};
     const std::int32_t m = mean(from);
     const std::int32_t centred = add("SUB", "SubOptions", {from, m}, wide);
     const std::int32_t squares = add("SQUARED_DIFFERENCE", "SquaredDifferenceOptions", {from, m}, wide);
-    const std::int32_t root = add("RSQRT", "", {mean(squares)}, narrow);
+    std::int32_t variance = mean(squares);
+    if (guard > 0) variance = add("ADD", "AddOptions", {variance, floats({1}, guard, 0)}, narrow);
+    const std::int32_t root = add("RSQRT", "", {variance}, narrow);
     return add("MUL", "MulOptions", {centred, root}, wide);
   }
   // Two heads; values with a mean of about `value_bias`.
@@ -185,6 +187,33 @@ TEST(QuantizeRewrites, LayersSubtractTheMeanOfNormalizations) {
   EXPECT_EQ(count_of(changed, "MEAN"), 2);  // the variance still needs both
   expect_same_outputs(model, changed);
   EXPECT_GT(gain_by_rewriting(*model), 0.5);
+}
+
+// The first token, like a class token at the beginning of a network, is ten times smaller than the others.
+TEST(QuantizeRewrites, TokensOfVeryDifferentSizeAreNormalizedTwice) {
+  const Normal samples;
+  const auto count_in = [&](const std::shared_ptr<const ir::Model>& model, ir::Model& changed) {
+    const auto calibration = calibrate(model, samples, kSamples, {});
+    EXPECT_TRUE(calibration.ok()) << calibration.status().message();
+    return normalize_twice(changed, *calibration);
+  };
+  Network net;
+  const std::int32_t sizes = net.floats({1, kRows, 1}, 1, 0);
+  std::vector<float> values(kRows, 1.0F);
+  values[0] = 0.1F;
+  set_constant(net.model, net.graph().tensors[static_cast<std::size_t>(sizes)], values);
+  const std::int32_t tokens = net.add("MUL", "MulOptions", {net.x, sizes}, {1, kRows, kWidth});
+  const auto model = net.done(net.normalization(tokens, 1e-9F));
+  ir::Model changed = *model;
+  EXPECT_EQ(count_in(model, changed), 1);
+  EXPECT_EQ(count_of(changed, "RSQRT"), 2);
+  expect_same_outputs(model, changed);
+  EXPECT_GT(gain_by_rewriting(*model), 3);
+
+  Network even;
+  const auto of_one_size = even.done(even.normalization(even.x, 1e-9F));
+  ir::Model same = *of_one_size;
+  EXPECT_EQ(count_in(of_one_size, same), 0);
 }
 
 TEST(QuantizeRewrites, SumsInFrontOfANormalizationLeaveTheirMeansOut) {

@@ -24,7 +24,10 @@ int fold_centring(ir::Model& model);
 int affine_layers(ir::Model& model);
 Result<int> centre_attention(ir::Model& model, const Calibration& calibration);
 int convolve_uneven_layers(ir::Model& model);
-std::string note_of_uneven_layers(int count);  // for users
+int normalize_twice(ir::Model& model, const Calibration& calibration);
+// For users.
+std::string note_of_uneven_layers(int count);
+std::string note_of_normalizing_twice(int count);
 
 // Moves integers `q` (nearest to weights / scale at the start) by single steps, each towards the other neighbour of the
 // true value, as long as that lowers e^T H e with e = q * scale - weights. `moments`: H, n x n for n weights.
