@@ -14,7 +14,7 @@ quantizers are concerned:
   - detectors of torchvision are exported as backbone, neck and heads (what runs on an accelerator), without the decoding
     and suppression of boxes; Ultralytics' models as its own exporter does, decoding included.
 
-A name is that of a layer or network of breadth_layers.py or small_networks/ where these have it, torchvision's where torchvision has
+A name is that of a layer or network of breadth_layers.py, convnet_parts.py or small_networks/ where these have it, torchvision's where torchvision has
 it, Ultralytics' yaml file where it begins with "yolo" or "rtdetr", else timm's.
 """
 import os
@@ -23,6 +23,7 @@ import pathlib
 import numpy as np
 
 import breadth_layers
+import convnet_parts
 import keras_models
 import random_networks
 import random_transformers
@@ -135,6 +136,7 @@ ARCHITECTURES = {
         "yolo26n-sem": 128, "rtdetr-resnet50": 160,
     },
     "Keras": keras_models.MODELS,
+    "convnet parts": convnet_parts.NETWORKS,
     "random": random_networks.NETWORKS,
     "random transformers": random_transformers.NETWORKS,
     "layers": {name: breadth_layers.SIDE for name in breadth_layers.layers()},
@@ -217,6 +219,8 @@ def build(name, side):
     torch.manual_seed(hash_of(name))
     if name in small_networks.NETWORKS:
         return small_networks.NETWORKS[name][1]()
+    if name in convnet_parts.NETWORKS:
+        return convnet_parts.build(name)
     if name in random_transformers.NETWORKS:
         return random_transformers.build(int(name.removeprefix("random_transformer_")))
     if name in breadth_layers.layers():

@@ -212,6 +212,22 @@ TEST(CodegenDevice, PaddingBeforeAConvolution) {
   expect_exact(model.finish({y}));
 }
 
+// The shape that a RESHAPE to a single number is told is a constant without elements.
+TEST(CodegenDevice, TheReferenceKnowsASingleNumber) {
+  const auto sum = [](ir::Shape of_mean) {
+    QuantizedModel model;
+    const std::int32_t x = model.input({1, 6, 10, 8});
+    const std::int32_t all = model.mean(model.reshape(x, {1, 1, 480, 1}), {2});
+    const std::int32_t y = model.add(x, model.reshape(all, std::move(of_mean)));
+    reference::TensorBytes given;
+    for (int i = 0; i < 480; ++i) given[x].push_back(static_cast<std::uint8_t>(i * 7));
+    auto values = reference::evaluate_tensors_as_chip(model.finish({y}), given, {y});
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    return values.ok() ? values->at(y) : std::vector<std::uint8_t>();
+  };
+  EXPECT_EQ(sum({}), sum({1, 1, 1, 1}));
+}
+
 // The same model gives the same bytes.
 TEST(CodegenDevice, SameModelSamePackage) {
   const ir::Model model = RandomNetwork(3, true).make();

@@ -30,8 +30,10 @@ std::string steps_text(const quantize::QuantizeResult& result, bool verbose) {
   std::int64_t kept = 0;
   for (const quantize::Step& step : result.steps) kept += step.kept ? 1 : 0;
   const bool more = result.measured_samples > result.held_back_samples;
-  const std::string on =
-      more ? fmt::format("{} samples, those held back and others", result.measured_samples) : "the samples held back";
+  const std::string on = result.measures_unseen
+                             ? fmt::format("{} samples, each with ranges from others", result.measured_samples)
+                         : more ? fmt::format("{} samples, those held back and others", result.measured_samples)
+                                : "the samples held back";
   if (!verbose) return fmt::format("tried {} ways, kept {}, on {} (-v lists them)\n", result.steps.size(), kept, on);
   std::string text = fmt::format("tried, on {} (outputs against the float model's):\n", on);
   for (const quantize::Step& step : result.steps) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether all choices together are better than plain min-max ranges, on samples that had no part in them.
 //
-// Problem: a choice is kept because outputs come nearer on the samples measured with. Most of these are those that
-// ranges come from, the few held back are the same for all of dozens of choices, and so each choice that was kept had a
-// little luck. With 48 samples 9 are held back, with 8 none: too few to tell luck from gain.
+// Problem: a choice is kept because outputs come nearer on the samples measured with. Some of these are those that
+// ranges come from, or all are the same for dozens of choices, and so each choice that was kept had a little luck.
 //
-// Approach: samples are dealt to parts; each part runs with ranges that are taken from all other parts, in the start's
-// way and in the result's. So every sample tells what ranges do to samples that they have not seen. Where enough
-// samples were held back from the beginning, these alone are run, with the ranges that the result has.
+// Approach: where enough samples were held back from the beginning, these alone are run, with the ranges that the
+// result has. Else samples are dealt (dealing.cpp), in another way than for choosing. What is not better by more than
+// chance is taken back.
 //
 // In the end ranges are taken from all samples, as plain min-max ranges would be: those held back have done their work,
 // and are a fifth of what is known.
@@ -25,10 +24,8 @@
 namespace reef::quantize {
 namespace {
 
-constexpr std::size_t kFewest = 4;      // samples that can be dealt
-constexpr std::size_t kParts = 4;       // where calibrating so often is cheap ...
-constexpr std::size_t kFewerParts = 2;  // ... and where it is not
-constexpr double kCheapWork = 1e10;     // products, of one run over all samples
+constexpr std::size_t kFewestOnUnseen = 16;
+constexpr double kWorkOnUnseen = 4e10;  // products of one run over them; it takes a few such runs
 
 }  // namespace
 
@@ -36,19 +33,8 @@ std::vector<std::int64_t> Session::samples_to_confirm() const {
   if (options_.held_back >= 0 || held_back_.size() >= kMostHeldBack) return held_back_;
   std::vector<std::int64_t> all = calibration_samples_;
   if (held_back_ != calibration_samples_) all.insert(all.end(), held_back_.begin(), held_back_.end());
-  if (all.size() < kFewest) return held_back_;
   std::sort(all.begin(), all.end());
   return all;
-}
-
-Result<State> Session::with_ranges_of(State state, std::span<const std::int64_t> samples,
-                                      std::string_view phase) const {
-  // Not by calibrator_: every process of a calibration in parts has all samples at this point.
-  REEF_ASSIGN_OR_RETURN(Calibration calibration, calibrate(state.float_model, source_, samples, run_options(phase)));
-  calibration.tensors.resize(state.calibration->tensors.size());  // corrected biases: constants, never observed
-  state.set_calibration(std::make_shared<const Calibration>(std::move(calibration)));
-  state.refresh(options_);
-  return state;
 }
 
 Status Session::take_ranges_of_all() {
@@ -65,43 +51,54 @@ Status Session::take_ranges_of_all() {
   return ok_status();
 }
 
-Result<Outputs> Session::outputs_to_confirm(const State& state, std::span<const std::int64_t> samples) {
-  const bool were_held_back = samples.size() == held_back_.size() && held_back_ != calibration_samples_;
-  if (were_held_back || samples.size() < kFewest) return outputs_of(state, samples);
-  const bool is_cheap = work_of(*state.model) * static_cast<double>(samples.size()) <= kCheapWork;
-  const std::size_t parts = is_cheap ? kParts : kFewerParts;
-  Outputs result(samples.size());
-  for (std::size_t part = 0; part < parts; ++part) {
-    std::vector<std::int64_t> seen, unseen;
-    for (std::size_t i = 0; i < samples.size(); ++i) (i % parts == part ? unseen : seen).push_back(samples[i]);
-    REEF_ASSIGN_OR_RETURN(const State other, with_ranges_of(state, seen, "confirming"));
-    REEF_ASSIGN_OR_RETURN(Outputs outputs, outputs_of(other, unseen));
-    for (std::size_t i = 0; i < unseen.size(); ++i) result[part + i * parts] = std::move(outputs[i]);
+Result<OutputError> Session::error_on_unseen(const State& state, Deal deal) {
+  const std::vector<std::int64_t> samples = samples_to_confirm();
+  if (unseen_reference_.empty()) {
+    const RunOptions quietly{options_.threads, {}, options_.budget};
+    REEF_ASSIGN_OR_RETURN(unseen_reference_, run_outputs(reference_model_, source_, samples, quietly));
   }
-  return result;
+  const bool were_held_back = samples.size() == held_back_.size() && held_back_ != calibration_samples_;
+  REEF_ASSIGN_OR_RETURN(const Outputs outputs,
+                        were_held_back ? outputs_of(state, samples) : outputs_unseen(state, samples, deal));
+  return compare_outputs(unseen_reference_, outputs, views_);
+}
+
+Status Session::consider_on_unseen(State candidate, std::string what) {
+  if (deals_) return consider(std::move(candidate), std::move(what));
+  const std::size_t count = samples_to_confirm().size();
+  const bool is_possible = options_.held_back < 0 && count >= kFewestOnUnseen;
+  if (!is_possible || work_of(*candidate.model) * static_cast<double>(count) > kWorkOnUnseen) return ok_status();
+  REEF_ASSIGN_OR_RETURN(const OutputError before, error_on_unseen(best_, Deal::kInTurn));
+  REEF_ASSIGN_OR_RETURN(const OutputError after, error_on_unseen(candidate, Deal::kInTurn));
+  const Gain gain = gain_of(before, after);
+  const std::string why = why_worse(before.views, after.views);
+  if (gain.db <= least_gain(gain, count) || !why.empty()) {
+    steps_.push_back({std::move(what), after, false, gain, why});
+    return ok_status();
+  }
+  REEF_ASSIGN_OR_RETURN(best_error_, measure(candidate));
+  steps_.push_back({std::move(what), best_error_, true, gain, {}});
+  best_ = std::move(candidate);
+  history_.push_back(best_);
+  return ok_status();
 }
 
 Status Session::go_back_if_worse() {
   if (!can_measure() || history_.size() < 2) return ok_status();
-  const std::vector<std::int64_t> samples = samples_to_confirm();
-  const RunOptions quietly{options_.threads, {}, options_.budget};
-  REEF_ASSIGN_OR_RETURN(const Outputs reference, run_outputs(reference_model_, source_, samples, quietly));
-  const auto error_of = [&](const State& state) -> Result<OutputError> {
-    REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_to_confirm(state, samples));
-    return compare_outputs(reference, outputs, views_);
-  };
+  const std::size_t samples = samples_to_confirm().size();
+  const auto error_of = [&](const State& state) { return error_on_unseen(state, Deal::kInRuns); };
   REEF_ASSIGN_OR_RETURN(const OutputError start, error_of(history_[0]));
   // Back by halves: a state costs as much as some choices did.
   std::size_t i = history_.size() - 1;
   for (; i > 0; i /= 2) {
     REEF_ASSIGN_OR_RETURN(const OutputError error, error_of(history_[i]));
+    const Gain gain = gain_of(start, error);
     std::string why = why_worse(start.views, error.views);
-    if (why.empty() && error.mean_sqnr_db < start.mean_sqnr_db) why = "fewer dB";
+    if (why.empty() && gain.db < gain.standard_error) why = "no more dB than by chance";
+    steps_.push_back({fmt::format("{} of {} choices, beside none, on {} samples that ranges do not come from", i,
+                                  history_.size() - 1, samples),
+                      error, false, gain, why});
     if (why.empty()) break;
-    Step step{fmt::format("{} of {} choices, beside none, on {} samples that ranges do not come from", i,
-                          history_.size() - 1, samples.size()),
-              error, false, gain_of(start, error), why};
-    steps_.push_back(std::move(step));
   }
   if (i + 1 == history_.size()) return ok_status();
   best_ = history_[i];

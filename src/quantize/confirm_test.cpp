@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
 #include <memory>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -63,6 +65,61 @@ TEST(Confirm, AChoiceThatIsBetterStays) {
     const Trial run(samples, RangeMethod::kPercentile, RangeMethod::kMinMax);
     EXPECT_EQ(run.method(), RangeMethod::kMinMax) << samples;
   }
+}
+
+// One sample is four times as loud as the others. Ranges that had seen it would not be too narrow for it.
+class OneIsLoud : public testing::RandomSamples {
+ public:
+  static constexpr std::int64_t kLoud = 5;
+  explicit OneIsLoud(std::int64_t count) : RandomSamples(count, 0, 1) {}
+  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
+    REEF_RETURN_IF_ERROR(RandomSamples::read(sample, input, target));
+    std::vector<float> values(target.size() / sizeof(float));
+    std::memcpy(values.data(), target.data(), target.size());
+    for (float& value : values) value *= sample == kLoud ? 4 : 1;
+    std::memcpy(target.data(), values.data(), target.size());
+    return ok_status();
+  }
+};
+
+TEST(Dealing, FewSamplesAreMeasuredWithRangesThatHaveNotSeenThem) {
+  auto loaded = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
+  ASSERT_TRUE(loaded.ok());
+  const auto model = std::make_shared<const ir::Model>(std::move(loaded).value());
+  const QuantizeOptions options = float_io();
+  const OneIsLoud source(8);
+  Session session(source, options);
+  ASSERT_TRUE(session.split_samples().ok());
+  session.measure_with_more(*model);
+  EXPECT_TRUE(session.deals());
+  EXPECT_EQ(session.measured().size(), 8u);
+  State state;
+  state.model = state.float_model = model;
+  auto seen = session.observe(model, "");
+  ASSERT_TRUE(seen.ok());
+  state.calibration = std::move(seen).value();
+  state.requests.resize(model->subgraphs[0].tensors.size());
+  state.refresh(options);
+  ASSERT_TRUE(session.take_reference(model).ok());
+  const auto narrow = session.measure(state);
+  for (RangeRequest& request : state.requests) request.room = 3;
+  state.refresh(options);
+  const auto wide = session.measure(state);
+  ASSERT_TRUE(narrow.ok() && wide.ok());
+  // Position in measured(), which is 0 to 7 here.
+  EXPECT_LT(wide->noise[0][OneIsLoud::kLoud], narrow->noise[0][OneIsLoud::kLoud] / 4);
+  EXPECT_GT(wide->noise[0][0], narrow->noise[0][0]);
+}
+
+TEST(Dealing, ManySamplesAreNotDealt) {
+  auto model = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
+  ASSERT_TRUE(model.ok());
+  const QuantizeOptions options = float_io();
+  const testing::RandomSamples source(400, 0, 1);
+  Session session(source, options);
+  ASSERT_TRUE(session.split_samples().ok());
+  session.measure_with_more(*model);
+  EXPECT_FALSE(session.deals());
 }
 
 // What the session does beside that is the same on any number of threads, and the best has the ranges of all samples.

@@ -203,6 +203,7 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
   session.measure_with_more(model);
   QuantizeResult result;
   result.measured_samples = static_cast<std::int64_t>(session.measured().size());
+  result.measures_unseen = session.deals();
   result.calibration_samples = static_cast<std::int64_t>(session.calibration_samples().size());
   result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
 
@@ -240,6 +241,12 @@ Result<QuantizeResult> calibrated(ir::Model model, const ClearedLstms& cleared, 
   state.refresh(options);
   if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(*state.model, state.plan.decisions));
   REEF_RETURN_IF_ERROR(session.start(std::move(state), fmt::format("ranges by {}", name_of(request.method))));
+  // What is made where nothing is measured: the result must not be below that, whatever is tried and left out here.
+  if (session.can_measure() && may_convolve(options)) {
+    ir::Model plain = *session.best().model;
+    if (affine_layers(plain) + convolve_uneven_layers(plain) > 0)
+      REEF_RETURN_IF_ERROR(session.set_floor(std::move(plain)));
+  }
   REEF_RETURN_IF_ERROR(recover(session));
   if (session.can_measure()) {
     std::vector<OutputPart> compared = parts;

@@ -48,6 +48,7 @@ struct QuantizeResult {
   ir::Model float_model;  // what it was made from: the model as given, equalized if that was kept
   std::int64_t calibration_samples = 0, held_back_samples = 0;
   std::int64_t measured_samples = 0;  // by which choices were made: those held back, and others where runs are cheap
+  bool measures_unseen = false;       // each of these with ranges that were taken without it
   std::vector<Step> steps;            // in order; empty where nothing was to be chosen
   std::optional<OutputError> error;   // of the result, on the held-back samples
   std::vector<PartError> parts;       // likewise, of each output, or of its parts where their ranges differ

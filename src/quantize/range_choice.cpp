@@ -154,6 +154,31 @@ Range search(const Range& full, bool symmetric, const Cost& cost) {
   return best;
 }
 
+Range by_method(const TensorStatistics& statistics, const RangeRequest& request) {
+  Range full = with_zero(statistics.min, statistics.max);
+  if (request.symmetric) {
+    const float m = std::max(-full.min, full.max);
+    full = {-m, m};
+  }
+  const Histogram& histogram = statistics.histogram;
+  switch (request.method) {
+    case RangeMethod::kMinMax:
+      return full;
+    case RangeMethod::kMovingAverage:
+      return with_zero(statistics.average_min, statistics.average_max);
+    case RangeMethod::kPercentile:
+      return percentile_range(statistics, request.percentile);
+    case RangeMethod::kEntropy:
+      if (!has_shape(histogram)) return full;
+      return search(full, request.symmetric, [&](const Range& r) { return divergence(histogram, r, request.levels); });
+    case RangeMethod::kMse:
+      return search(full, request.symmetric, [errors = SquareErrors(histogram), &request](const Range& r) {
+        return errors.of(r, request.levels);
+      });
+  }
+  return full;
+}
+
 }  // namespace
 
 std::string_view name_of(RangeMethod method) {
@@ -179,28 +204,8 @@ double quantization_error(const Histogram& histogram, const Range& range, int le
 }
 
 Range choose_range(const TensorStatistics& statistics, const RangeRequest& request) {
-  Range full = with_zero(statistics.min, statistics.max);
-  if (request.symmetric) {
-    const float m = std::max(-full.min, full.max);
-    full = {-m, m};
-  }
-  const Histogram& histogram = statistics.histogram;
-  switch (request.method) {
-    case RangeMethod::kMinMax:
-      return full;
-    case RangeMethod::kMovingAverage:
-      return with_zero(statistics.average_min, statistics.average_max);
-    case RangeMethod::kPercentile:
-      return percentile_range(statistics, request.percentile);
-    case RangeMethod::kEntropy:
-      if (!has_shape(histogram)) return full;
-      return search(full, request.symmetric, [&](const Range& r) { return divergence(histogram, r, request.levels); });
-    case RangeMethod::kMse:
-      return search(full, request.symmetric, [errors = SquareErrors(histogram), &request](const Range& r) {
-        return errors.of(r, request.levels);
-      });
-  }
-  return full;
+  const Range range = by_method(statistics, request);
+  return with_zero(range.min * (1 + request.room), range.max * (1 + request.room));
 }
 
 }  // namespace reef::quantize

@@ -20,6 +20,7 @@ struct RangeRequest {
   double percentile = 99.99;
   int levels = 256;        // integers to cover it with
   bool symmetric = false;  // the range will be used as [-m, m]
+  double room = 0;         // share of the method's range by which it reaches beyond it
 };
 
 // Precondition: statistics.seen().

@@ -124,7 +124,7 @@ void State::refresh(const QuantizeOptions& options) {
   for (std::size_t t = 0; t < plan.ranges.size(); ++t) {
     const TensorStatistics& statistics = calibration->tensors[t];
     if (!statistics.seen()) continue;
-    const RangeKey key(t, requests[t].method, requests[t].percentile);
+    const RangeKey key(t, requests[t].method, requests[t].percentile, requests[t].room);
     auto known = known_ranges->find(key);
     if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
     plan.ranges[t] = known->second;
@@ -159,7 +159,15 @@ Status Session::split_samples() {
 }
 
 void Session::measure_with_more(const ir::Model& model) {
-  if (options_.held_back >= 0 || held_back_ == calibration_samples_) return;
+  if (options_.held_back >= 0) return;
+  const bool all_are_measured = held_back_ == calibration_samples_;
+  const std::size_t count = calibration_samples_.size() + (all_are_measured ? 0 : held_back_.size());
+  deals_ = can_deal(model, count);
+  if (all_are_measured) return;
+  if (deals_) {
+    measured_.insert(measured_.end(), calibration_samples_.begin(), calibration_samples_.end());
+    return;
+  }
   const double affordable = kWorkPerChoice / std::max(work_of(model), 1.0);
   const auto all = static_cast<std::int64_t>(calibration_samples_.size());
   const double wanted =
@@ -226,8 +234,12 @@ Result<Outputs> Session::outputs_of(const State& state, std::span<const std::int
                      samples, RunOptions{options_.threads, {}, options_.budget});
 }
 
+Result<Outputs> Session::outputs_on_measured(const State& state) {
+  return deals_ ? outputs_unseen(state, measured_, Deal::kInTurn) : outputs_of(state, measured_);
+}
+
 Result<OutputError> Session::measure(const State& state) {
-  REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(state, measured_));
+  REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_on_measured(state));
   return compare_outputs(reference_, outputs, views_);
 }
 
@@ -267,6 +279,10 @@ Status Session::decide(State candidate, Step step) {
   return ok_status();
 }
 
+double Session::least_gain(const Gain& gain, std::size_t samples) const {
+  return std::max(kWorthwhileDb, gain.standard_error * doubt_of_few(samples) * doubt_of_scores(views_));
+}
+
 Status Session::consider(State candidate, std::string what, Proof proof) {
   // Nobody knows before how many will be tried; networks of the collection need 10 to 40.
   constexpr std::int64_t kUsualSteps = 40;
@@ -281,8 +297,7 @@ Status Session::consider(State candidate, std::string what, Proof proof) {
     return ok_status();
   }
   const Gain gain = gain_of(best_error_, error);
-  const double doubt = gain.standard_error * doubt_of_few(measured_.size()) * doubt_of_scores(views_);
-  const double least = proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, doubt);
+  const double least = proof == Proof::kNotWorse ? -gain.standard_error : least_gain(gain, measured_.size());
   return decide(std::move(candidate), {std::move(what), error, gain.db > least, gain, {}});
 }
 
@@ -299,7 +314,7 @@ void Session::take(State candidate, std::string what, const OutputError& error) 
   history_.push_back(best_);
 }
 
-Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof, const ChannelFactors& factors) {
+Result<State> Session::rewritten(ir::Model model, const ChannelFactors& factors) {
   State state = best_;
   state.factors.insert(factors.begin(), factors.end());
   const RangeRequest usual = state.requests.at(0);
@@ -308,7 +323,18 @@ Status Session::consider_rewritten(ir::Model model, std::string what, Proof proo
   REEF_ASSIGN_OR_RETURN(auto calibration, observe(state.model, "calibrating the rewritten model"));
   state.set_calibration(std::move(calibration));
   state.refresh(options_);
+  return state;
+}
+
+Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof, const ChannelFactors& factors) {
+  REEF_ASSIGN_OR_RETURN(State state, rewritten(std::move(model), factors));
   return consider(std::move(state), std::move(what), proof);
+}
+
+Status Session::set_floor(ir::Model model) {
+  REEF_ASSIGN_OR_RETURN(State state, rewritten(std::move(model), {}));
+  history_.insert(history_.begin(), std::move(state));
+  return ok_status();
 }
 
 }  // namespace reef::quantize

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -35,7 +36,7 @@ struct State {
   ChannelFactors factors;                // of equalized tensors
 
   // Ranges of this calibration that were computed already.
-  using RangeKey = std::tuple<std::size_t, RangeMethod, double>;
+  using RangeKey = std::tuple<std::size_t, RangeMethod, double, double>;  // tensor, and of its RangeRequest
   std::shared_ptr<std::map<RangeKey, Range>> known_ranges = std::make_shared<std::map<RangeKey, Range>>();
   void set_calibration(std::shared_ptr<const Calibration> observed);
 
@@ -50,9 +51,10 @@ class Session {
 
   // Deals the source's samples to calibration and measuring. Fails when there are none.
   Status split_samples();
-  // Also measures with samples that were calibrated with, as many as work like this model's allows: those held back are
-  // few, and so much by chance better or worse that small gains would not show. A range that was never exceeded on
-  // them may be on others, so they favour wide ranges by a little. Nothing is added where the user said how many.
+  // Those held back are few, and so much by chance better or worse that small gains would not show. Where work like
+  // this model's allows, all samples are measured with, each with ranges that were taken without it (dealing.cpp). Of
+  // many samples, or of an expensive model, some that were calibrated with are added: a range that was never exceeded
+  // on them may be on others, so they favour narrow ranges by a little. Nothing is added where the user said how many.
   void measure_with_more(const ir::Model& model);
   // Remembers what the float model says about the samples to measure with.
   // before_softmax: see compared_; the states measured later must then have the tensors of this model.
@@ -71,6 +73,9 @@ class Session {
   // Makes `candidate` the best if the samples give that proof and nothing that a user reads in an output became worse
   // (reading.h), neither beside the best nor beside the start; notes the step either way.
   Status consider(State candidate, std::string what, Proof proof = Proof::kBetter);
+  // Considers a change that only samples which ranges have not seen can judge: dealt samples, or those held back where
+  // they are enough. Nothing happens where running these is expensive.
+  Status consider_on_unseen(State candidate, std::string what);
   // Makes it the best if it is worse by `loss_db` at most.
   Status accept(State candidate, std::string what, double loss_db);
   // Makes it the best without a proof, with what was measured.
@@ -81,7 +86,7 @@ class Session {
                             const ChannelFactors& factors = {});
   // What the best gives on the samples measured with, and what the float model does: [sample][output][element]. Of an
   // output, tensor compared(o) of the state's model is looked at.
-  Result<Outputs> best_outputs() { return outputs_of(best_, measured_); }
+  Result<Outputs> best_outputs() { return outputs_on_measured(best_); }
   const Outputs& reference() const { return reference_; }
   std::int32_t compared(std::size_t output) const;
   // Of the best, on the samples held back alone: of outputs, and of the parts they consist of.
@@ -92,6 +97,9 @@ class Session {
   Result<HeldBackError> error_on_held_back(const std::vector<OutputPart>& parts);
   // Makes it the state to improve on.
   Status start(State state, std::string what);
+  // What the result must not be below in the end, beside the start: a model that computes the same in another way, with
+  // the start's way of taking ranges.
+  Status set_floor(ir::Model model);
   // Goes back where all choices together are worse than the start on samples that ranges do not come from: to the last
   // state that is not. Choices are also made by samples that calibration saw, and each was a little lucky.
   Status go_back_if_worse();  // confirm.cpp
@@ -108,6 +116,7 @@ class Session {
   const std::vector<std::int64_t>& held_back() const { return held_back_; }
   const std::vector<std::int64_t>& measured() const { return measured_; }
   bool can_measure() const { return !measured_.empty(); }
+  bool deals() const { return deals_; }  // each sample is measured with ranges that were taken without it
   RunOptions run_options(std::string_view phase) const;
 
   static constexpr double kWorthwhileDb = 0.05;
@@ -115,20 +124,37 @@ class Session {
 
  private:
   Status decide(State candidate, Step step);
+  double least_gain(const Gain& gain, std::size_t samples) const;  // that proves a change, in dB
+  Result<State> rewritten(ir::Model model, const ChannelFactors& factors);
   Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
   // As the model's own outputs, also where something in front of them is compared.
   ir::Model with_compared(ir::Model model, const std::vector<std::int32_t>& tensor_of) const;
-  // confirm.cpp: samples to compare all choices together with the start on, and what a state and the float model give
-  // on them. Where those held back are few, all samples, each with ranges that were taken without it.
+  Result<Outputs> outputs_on_measured(const State& state);
+  // dealing.cpp: what a state gives on samples, each with ranges that were taken from others of them.
+  enum class Deal : std::uint8_t { kInTurn, kInRuns };
+  Result<Outputs> outputs_unseen(const State& state, std::span<const std::int64_t> samples, Deal deal);
+  Result<State> with_ranges_of(State state, std::span<const std::int64_t> samples, std::string_view phase);
+  bool can_deal(const ir::Model& model, std::size_t samples) const;
+  // confirm.cpp: samples to compare all choices together with the start on, and what a state gives on them.
   std::vector<std::int64_t> samples_to_confirm() const;
-  Result<Outputs> outputs_to_confirm(const State& state, std::span<const std::int64_t> samples);
-  Result<State> with_ranges_of(State state, std::span<const std::int64_t> samples, std::string_view phase) const;
+  Result<OutputError> error_on_unseen(const State& state, Deal deal);
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
   Calibrator calibrator_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
   std::vector<std::int64_t> measured_;  // those held back, then others
+  bool deals_ = false;
+  // What was observed of a float model on some of the samples, with the ranges that were computed from it. The newest:
+  // the best state and the one that is tried have a model each.
+  struct Observed {
+    std::shared_ptr<const ir::Model> model;
+    std::vector<std::int64_t> samples;
+    std::shared_ptr<const Calibration> calibration;
+    std::shared_ptr<std::map<State::RangeKey, Range>> known_ranges;
+  };
+  std::deque<Observed> observed_;
+  Outputs unseen_reference_;  // what the float model gives on samples_to_confirm()
   // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
   // exaggerates others). Tensors of the float model; -1: the output itself.
   std::vector<std::int32_t> compared_;
@@ -137,7 +163,7 @@ class Session {
   std::vector<View> views_;  // of reference_
   State best_;
   OutputError best_error_, start_error_;
-  std::vector<State> history_;  // the start and every state that was the best
+  std::vector<State> history_;  // the floor, the start and every state that was the best
   std::vector<Step> steps_;
 };
 

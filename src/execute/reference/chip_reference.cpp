@@ -80,7 +80,9 @@ class Selection {
   Status add_constant(std::int32_t index, std::map<std::int32_t, ChipValue>& values) {
     const ir::Tensor& tensor = graph_.tensors[static_cast<std::size_t>(index)];
     const Bytes& data = ir::constant_data(model_, tensor);
-    REEF_REQUIRE(!data.empty(), "tensor '{}' is neither given, constant nor computed", tensor.name);
+    // A constant may have no elements: the shape of a single number, to which a RESHAPE leads.
+    REEF_REQUIRE(!data.empty() || tensor.shape.elements() == 0, "tensor '{}' is neither given, constant nor computed",
+                 tensor.name);
     if (!is_known_type(tensor.type))
       return unsupported("the chip has no {} ('{}')", ir::type_name(tensor.type), tensor.name);
     values[index] = chip_value(tensor, data.data(), data.size());

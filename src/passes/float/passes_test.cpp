@@ -109,13 +109,13 @@ TEST(SimplifyPasses, TwoOutputsOfTheSameValueStayTwo) {
   EXPECT_EQ(expect_same(make.finish({a, b}), 0).subgraphs[0].outputs.size(), 2u);
 }
 
-TEST(SimplifyPasses, DivisionByOneComputedNumberIsAProduct) {
+TEST(SimplifyPasses, DivisionByWhatIsComputedIsAProduct) {
   Maker make;
   const int x = make.unary("LOGISTIC", make.input({1, 4, 4, 6}));
   const int all = make.reduce("SUM", x, {1, 2, 3}, true);
   const ir::Model one = expect_same(make.finish({make.binary("DIV", x, all)}), kRounding);
   EXPECT_EQ(operators_of(one), "LOGISTIC SUM DIV MUL");
-  // One for each row, as linear attention divides, too; one for each element is no saving.
+  // One for each row, as linear attention divides, or one for each element.
   Maker many;
   const int z = many.unary("LOGISTIC", many.input({1, 4, 4, 6}));
   const ir::Model each = expect_same(many.finish({many.binary("DIV", z, many.reduce("SUM", z, {3}, true))}), kRounding);
@@ -123,6 +123,16 @@ TEST(SimplifyPasses, DivisionByOneComputedNumberIsAProduct) {
   Maker all_of_them;
   const int a = all_of_them.input({1, 4, 4, 6}), b = all_of_them.unary("LOGISTIC", all_of_them.input({1, 4, 4, 6}));
   EXPECT_EQ(operators_of(expect_same(all_of_them.finish({all_of_them.binary("DIV", a, b)}), kRounding)),
+            "LOGISTIC DIV MUL");
+  // Several constants divided by something; a single one stays a function of what it is divided by.
+  Maker constants;
+  const int c = constants.unary("LOGISTIC", constants.input({1, 4, 4, 3}));
+  EXPECT_EQ(
+      operators_of(expect_same(constants.finish({constants.binary("DIV", constants.numbers({3}), c)}), kRounding)),
+      "LOGISTIC DIV MUL");
+  Maker number;
+  const int d = number.unary("LOGISTIC", number.input({1, 4, 4, 3}));
+  EXPECT_EQ(operators_of(expect_same(number.finish({number.binary("DIV", number.number(3), d)}), kRounding)),
             "LOGISTIC DIV");
 }
 

@@ -60,17 +60,14 @@ bool simplify_division(Graph& graph, OpId id) {
   return true;
 }
 
-// a / b, where b is one computed number (a global response normalization) or one for many elements of a (the sums by
-// which linear attention divides), is a * (1 / b): few divisions instead of many, of numbers that the quantizer gives a
-// range of their own, and a function of one variable, which the Edge TPU has a table for.
-bool divide_by_few(Graph& graph, OpId id) {
+// a / b is a * (1 / b), where b is computed: the sums by which linear attention divides, the mean of what is around a
+// pixel. The inverses have a range of their own, of which the quantizer knows how far it may reach, and they are a
+// function of one variable, for which the Edge TPU has a table; it has none for quotients.
+bool divide_by_computed(Graph& graph, OpId id) {
   if (!graph.is(id, Op::DIV)) return false;
-  const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
-  if (graph.is_constant(x) || graph.is_constant(divisor) || !is_float(graph, divisor)) return false;
-  constexpr std::int64_t kMany = 4;
-  if (graph.shape(divisor).elements() * kMany > graph.shape(y).elements() || graph.shape(x) != graph.shape(y)) {
-    return false;
-  }
+  const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1];
+  // A number divided by something is such a function already.
+  if (graph.uniform(x) || graph.is_constant(divisor) || !is_float(graph, divisor)) return false;
   const TensorId one = graph.add_floats({1.0f}, {}, "reef/one");
   const TensorId inverse = graph.add_like(divisor, graph.shape(divisor));
   graph.add_op(id, Op::DIV, "DivOptions", activation_attributes("NONE"), {one, divisor}, {inverse});
@@ -101,7 +98,7 @@ bool divide_by_constant(Graph& graph, OpId id) {
 bool at(Graph& graph, OpId id) {
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
   return simplify_square(graph, id) || simplify_power(graph, id) || simplify_division(graph, id) ||
-         divide_by_constant(graph, id) || divide_by_few(graph, id);
+         divide_by_constant(graph, id) || divide_by_computed(graph, id);
 }
 
 }  // namespace
@@ -109,8 +106,8 @@ bool at(Graph& graph, OpId id) {
 constinit const Pass powers_float_pass = {
     .name = "powers",
     .summary =
-        "Squares, roots, divisions by roots, by constants and by few computed numbers (one for each row) in one form "
-        "each: a layer normalization is always MEAN, SUB, SQUARED_DIFFERENCE, MEAN, ADD, RSQRT, MUL, MUL, ADD.",
+        "Squares, roots, divisions by roots, by constants and by what is computed in one form each: a layer "
+        "normalization is always MEAN, SUB, SQUARED_DIFFERENCE, MEAN, ADD, RSQRT, MUL, MUL, ADD.",
     .safety = Safety::kRounding,
     .at = at};
 

@@ -19,15 +19,9 @@ struct Candidate {
   std::string name;
 };
 
-std::vector<Candidate> candidates(const QuantizeOptions& options) {
+Candidate candidate(const QuantizeOptions& options, RangeMethod method, std::string name, double percentile = 0) {
   const bool is_16 = options.mode == Mode::kInt16x8;
-  const auto of = [&](RangeMethod method, double percentile) {
-    return RangeRequest{method, percentile, is_16 ? 65536 : 256, is_16};
-  };
-  return {{of(RangeMethod::kMse, 0), "mse"},
-          {of(RangeMethod::kPercentile, 99.99), "percentile 99.99"},
-          {of(RangeMethod::kPercentile, 99.9), "percentile 99.9"},
-          {of(RangeMethod::kEntropy, 0), "entropy"}};
+  return {RangeRequest{method, percentile, is_16 ? 65536 : 256, is_16}, std::move(name)};
 }
 
 bool differs(const Range& a, const Range& b) {
@@ -35,10 +29,29 @@ bool differs(const Range& a, const Range& b) {
   return std::max(std::abs(a.min - b.min), std::abs(a.max - b.max)) > kAlike * span;
 }
 
+// What the samples have not shown, others will: fewer than a hundred hardly show how large values become, and one that
+// is cut off can cost more than a coarser step costs all others. Of all tensors only: that of a few rests on a sample
+// or two.
+Status widen_ranges(Session& session) {
+  for (const int percent : {10, 25}) {
+    State state = session.best();
+    for (RangeRequest& request : state.requests) request.room = percent / 100.0;
+    state.refresh(session.options());
+    REEF_RETURN_IF_ERROR(session.consider_on_unseen(std::move(state), fmt::format("ranges {} % beyond", percent)));
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Status choose_ranges(Session& session) {
-  const std::vector<Candidate> methods = candidates(session.options());
+  const QuantizeOptions& options = session.options();
+  const Candidate mse = candidate(options, RangeMethod::kMse, "mse"),
+                  percentile = candidate(options, RangeMethod::kPercentile, "percentile 99.99", 99.99);
+  const std::vector<Candidate> methods = {mse, percentile,
+                                          candidate(options, RangeMethod::kPercentile, "percentile 99.9", 99.9),
+                                          candidate(options, RangeMethod::kEntropy, "entropy")};
+  const std::vector<Candidate> others = {candidate(options, RangeMethod::kMinMax, "minmax"), mse, percentile};
   for (const Candidate& method : methods) {
     State state = session.best();
     std::fill(state.requests.begin(), state.requests.end(), method.request);
@@ -49,10 +62,6 @@ Status choose_ranges(Session& session) {
   for (std::size_t t = 0; t < session.best().calibration->tensors.size(); ++t) {
     if (session.best().calibration->tensors[t].seen()) seen.push_back(t);
   }
-  std::vector<Candidate> others = {
-      {{RangeMethod::kMinMax, 0, methods[0].request.levels, methods[0].request.symmetric}, "minmax"},
-      methods[0],
-      methods[1]};
   for (const Candidate& method : others) {
     for (std::size_t run = 0; run < kRuns; ++run) {
       State state = session.best();
@@ -68,7 +77,7 @@ Status choose_ranges(Session& session) {
                                                                           method.name, begin, end, seen.size())));
     }
   }
-  return ok_status();
+  return widen_ranges(session);
 }
 
 }  // namespace reef::quantize

@@ -237,10 +237,8 @@ class StreamScaler {
   std::vector<float> factors_for(const Stream& stream) const {
     std::vector<float> result(static_cast<std::size_t>(stream.width), kSmallestFactor);
     for (const std::int32_t t : stream.scaled) {
-      const ChannelStatistics& seen = calibration_.tensors[static_cast<std::size_t>(t)].channels;
-      if (seen.count == 0 || seen.sum.size() != result.size()) return {};
-      std::vector<float> range(result.size());
-      for (std::size_t c = 0; c < range.size(); ++c) range[c] = std::max(std::abs(seen.min[c]), std::abs(seen.max[c]));
+      const std::vector<float> range = channel_limits(calibration_, t);
+      if (range.empty() || range.size() != result.size()) return {};
       const float widest = *std::max_element(range.begin(), range.end());
       if (!(widest > 0) || !std::isfinite(widest)) return {};
       for (std::size_t c = 0; c < range.size(); ++c) result[c] = std::max(result[c], range[c] / widest);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/model.h"
@@ -17,6 +18,12 @@ namespace reef::quantize {
 // computes stays the same. How many; `factors` gets what channels were divided by.
 int equalize_layers(ir::Model& model, const Calibration& calibration, ChannelFactors& factors);
 int equalize_streams(ir::Model& model, const Calibration& calibration, ChannelFactors& factors);
+
+// How large the channels of a tensor get: the largest seen of each, and some room beyond it, but not more than the
+// largest of all. Every channel that is stretched to the whole range may be cut off by the next sample, while without
+// equalization only the largest one may; so the fewer samples were seen, the more room. Empty: channels were not
+// observed.
+std::vector<float> channel_limits(const Calibration& calibration, std::int32_t tensor);
 
 // The following change how a model computes, not what (each file says how); they return in how many places. Tensors
 // keep their numbers, new ones come behind them.

@@ -14,8 +14,13 @@
 namespace reef::quantize {
 namespace {
 
-const testing::RandomSamples kNoise(6, 0, 1);
-const std::vector<std::int64_t> kSamples = {0, 1, 2, 3, 4, 5};
+constexpr std::int64_t kCount = 60;
+const testing::RandomSamples kNoise(kCount, 0, 1);
+const std::vector<std::int64_t> kSamples = [] {
+  std::vector<std::int64_t> all(kCount);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}();
 
 // The shipped network, what was seen of it, and a copy to change.
 struct Creatures {
@@ -65,6 +70,23 @@ TEST(QuantizeTechniques, EqualizationDoesNotChangeWhatIsComputed) {
     return sum;
   };
   EXPECT_LT(spread(*again), spread(at.calibration));
+}
+
+// The fewer samples were seen, the more room a channel has beyond them; none gets more than the largest.
+TEST(QuantizeTechniques, ChannelsOfFewSamplesHaveMoreRoom) {
+  Calibration seen;
+  seen.tensors.resize(1);
+  ChannelStatistics& channels = seen.tensors[0].channels;
+  channels.count = 1;
+  channels.min = {-1, -0.5f, -8};
+  channels.max = {0.5f, 1, 7.9f};
+  channels.sum = {0, 0, 0};
+  seen.samples = 4;
+  EXPECT_EQ(channel_limits(seen, 0), (std::vector<float>{1.5f, 1.5f, 8}));
+  seen.samples = 396;
+  EXPECT_NEAR(channel_limits(seen, 0)[0], 1.01f, 1e-5);
+  channels.count = 0;
+  EXPECT_TRUE(channel_limits(seen, 0).empty());
 }
 
 TEST(QuantizeTechniques, EqualizedStreamsComputeTheSame) {
