@@ -45,12 +45,17 @@ def _steps(info: TensorInfo) -> np.ndarray:
     return info.scales.reshape(sizes)
 
 
+_MOST_CUT = 0.1  # of the elements of a constant
+
+
 def _fits(info: TensorInfo, real: np.ndarray, candidate: np.ndarray) -> bool:
-    """The codes are those of the candidate: no element is further away than rounding takes it, ends of the range apart."""
+    """The codes are those of the candidate: no element is further away than rounding takes it, but for a few larger ones that the end of the
+    range has cut. Most must not be: where each channel has one element, all codes are at the end, which would fit anything larger."""
     low, high = (-127, 127) if info.dtype == np.int8 else (-2**31, 2**31 - 1)
-    inside = (info.data > low) & (info.data < high) if info.data is not None else np.ones(real.shape, dtype=bool)
     close = np.abs(candidate - real) <= 0.501 * _steps(info) + 1e-6 * np.abs(real)
-    return bool(np.all(close | ~inside))
+    assert info.data is not None
+    cut = ~close & (((info.data <= low) & (candidate < real)) | ((info.data >= high) & (candidate > real)))
+    return bool(np.all(close | cut)) and cut.sum() <= _MOST_CUT * cut.size
 
 
 class FloatSource:
