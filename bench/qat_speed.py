@@ -22,13 +22,14 @@ from qat_accuracy import normalized  # noqa: E402
 from quantized_accuracy import MODELS  # noqa: E402
 
 # Way: arithmetic, float32 sums, recorded.
-WAYS = {"float, recorded": ("float", True, True), "float": ("float", True, False), "chip, fast sums": ("chip", True, False),
-        "chip": ("chip", False, False)}
+WAYS = {"float, recorded": ("float", True, True), "float": ("float", True, False), "chip, recorded": ("chip", True, True),
+        "chip, fast sums": ("chip", True, False), "chip": ("chip", False, False)}
 
 
 def measure(name, arguments):
     import reef.torch
-    from reef.torch._training import Plan, train
+    from reef.torch._finetune import HeldScales
+    from reef.torch._training import Plan, drained, steps
     data = np.load(arguments.zoo / "data" / f"{MODELS[name][0]}.npz")
     calibration = normalized(data["calib"])
     example, device = torch.zeros(1, *calibration.shape[1:]), torch.device(arguments.device)
@@ -41,8 +42,10 @@ def measure(name, arguments):
         chosen = torch.randint(0, len(calibration), (arguments.steps, arguments.batch), generator=generator)
         batches = [(calibration[part].to(device), torch.randint(0, 10, (arguments.batch,), generator=generator).to(device)) for part in chosen]
         ends = [time.monotonic()]
-        plan = Plan(2, 1e-4, fast=fast, is_recorded=is_recorded)
-        losses = train(qat, device, batches, lambda x, y: F.cross_entropy(qat(x), y), plan, lambda *_: ends.append(time.monotonic()))
+        held = HeldScales(qat) if arithmetic == "chip" else None
+        plan = Plan(2, 1e-4, fast=fast, is_recorded=is_recorded, renewed=50 if held else 0)
+        losses = drained(lambda losses: steps(losses, qat, device, batches, lambda x, y: F.cross_entropy(qat(x), y), plan,
+                                              lambda *_: ends.append(time.monotonic()), held))
         row[way] = {"ms": 1000 * (ends[2] - ends[1]) / arguments.steps, "losses": losses}
         print(f"{name}, {way}: {row[way]['ms']:.1f} ms a step, losses {losses[0]:.6f} {losses[1]:.6f}", flush=True)
     return row

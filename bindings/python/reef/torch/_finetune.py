@@ -12,12 +12,14 @@ from torch import Tensor, nn
 
 from .._library import Error
 from ._module import QatModel
-from ._training import Plan, StepLoss, train
+from ._training import Held, Plan, StepLoss, drained, parts_of, steps
 
 Teacher = Callable[[Tensor], Tensor]  # a float module, or any function that gives its outputs
 Loss = Callable[[Tensor, Tensor], Tensor]
 Progress = Callable[[int, float], None]
 _CALIBRATION = 256  # samples
+_CHECKED = 1024  # samples that tell whether training makes a model worse, unless the caller gives some
+_RENEWED = 50  # steps that scales are held for
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
@@ -31,8 +33,13 @@ def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0
 
 def finetune(model: Union[QatModel, nn.Module], batches: Iterable[Any], *, epochs: int = 3, rate: float = 1e-4,
              teacher: Optional[Teacher] = None, loss: Loss = F.cross_entropy, share: float = 0.5, float_epochs: int = 0,
-             float_rate: float = 1e-3, seconds: float = math.inf, progress: Optional[Progress] = None) -> List[float]:
-    """Trains the module in place in the chip's arithmetic, with Adam and half a cosine, and returns each epoch's mean loss.
+             float_rate: float = 1e-3, average: float = 0.99, check: Optional[Iterable[Any]] = None, seconds: float = math.inf,
+             progress: Optional[Progress] = None) -> List[float]:
+    """Trains the module in place in the chip's arithmetic, with Adam, warm-up and half a cosine, and returns each epoch's mean loss.
+
+    What stays is a moving average of the weights, of the epoch whose loss without augmentation of `check` is the smallest, and never weights
+    that are worse at it than those from before. On a GPU a step is recorded as one graph, as in recover(); learned scales then reach it, and
+    their changes each other, every 50 steps. What eval(), codes() and convert() compute always has the scales as they are.
 
     A pruned network, which has lost much, recovers in ordinary float arithmetic first (recover(), many times faster) if `float_epochs` says
     how long; its epochs are reported and returned before the others.
@@ -46,6 +53,9 @@ def finetune(model: Union[QatModel, nn.Module], batches: Iterable[Any], *, epoch
       loss: of outputs and labels.
       share: of the teacher in the sum, where there are labels, too.
       float_epochs, float_rate: of recover().
+      average: how much of the average every step keeps; 0 keeps the last weights.
+      check: batches, best ones that nothing is learned from, to judge the weights by at the beginning and up to ten times. Without, the first
+        1024 samples of `batches`, if that is more than an iterator.
       seconds: training in the chip's arithmetic ends after these at the latest.
       progress: called as progress(epoch, mean loss) after each epoch.
     """
@@ -54,9 +64,55 @@ def finetune(model: Union[QatModel, nn.Module], batches: Iterable[Any], *, epoch
     told = (lambda epoch, value: progress(float_epochs + epoch, value)) if progress is not None else None
     first = recover(model, batches, epochs=float_epochs, rate=float_rate, teacher=teacher, loss=loss, share=share,
                     progress=progress) if float_epochs else []
+    return first + drained(lambda losses: finetune_steps(losses, model, batches, epochs, rate, _step_loss(model, teacher, loss, share), average,
+                                                        check, seconds, told))
+
+
+def finetune_steps(losses: List[float], model: nn.Module, batches: Iterable[Any], epochs: int, rate: float, value: StepLoss,
+                   average: float = 0.99, check: Optional[Iterable[Any]] = None, seconds: float = math.inf,
+                   progress: Optional[Progress] = None) -> Iterator[None]:
+    """finetune()'s part in the chip's arithmetic, which stops after every step, so that several can take turns on a GPU."""
     qat = _qat_of(model)
-    plan = Plan(epochs, rate, seconds=seconds, fast=qat.fast_sums)
-    return first + train(model, qat.device, batches, _step_loss(model, teacher, loss, share), plan, told)
+    is_moving = qat.scales.mode == "moving"  # every step asks the device for its ranges
+    plan = Plan(epochs, rate, warm_up=0.05, average=average, seconds=seconds, fast=qat.fast_sums, is_recorded=not is_moving, renewed=_RENEWED)
+    judge = _judge(value, _judged(batches, check, qat.device))
+    yield from steps(losses, model, qat.device, batches, value, plan, progress, HeldScales(qat), judge)
+
+
+class HeldScales(Held):
+    """Scales of a module's activations stay for some steps, so that nothing asks the device for them."""
+
+    def __init__(self, qat: QatModel):
+        self._scales = qat.scales
+
+    def renew(self) -> None:
+        self._scales.hold(is_learning=True)
+
+    def release(self) -> None:
+        self._scales.release()
+
+
+def _judged(batches: Iterable[Any], check: Optional[Iterable[Any]], device: torch.device) -> List[Any]:
+    """Batches to judge weights by."""
+    if check is not None:
+        return [parts_of(batch, device) for batch in check]
+    if not hasattr(batches, "__len__"):
+        return []
+    chosen, count = [], 0
+    for batch in batches:
+        chosen.append(parts_of(batch, device))
+        count += len(chosen[-1][0])
+        if count >= _CHECKED:
+            break
+    return chosen
+
+
+def _judge(value: StepLoss, judged: List[Any]) -> Optional[Callable[[], float]]:
+    """The mean loss over some batches, in evaluation."""
+    @torch.no_grad()
+    def judge() -> float:
+        return float(sum(value(inputs, labels) * len(inputs) for inputs, labels in judged)) / sum(len(inputs) for inputs, _ in judged)
+    return judge if judged else None
 
 
 def recover(model: Union[QatModel, nn.Module], batches: Iterable[Any], *, epochs: int = 30, rate: float = 1e-3,
@@ -75,17 +131,24 @@ def recover(model: Union[QatModel, nn.Module], batches: Iterable[Any], *, epochs
       Others are those of finetune().
     Returns each epoch's mean loss.
     """
+    return drained(lambda losses: recover_steps(losses, model, batches, epochs, rate, _step_loss(model, teacher, loss, share), average, seconds,
+                                                calibration, progress))
+
+
+def recover_steps(losses: List[float], model: nn.Module, batches: Iterable[Any], epochs: int, rate: float, value: StepLoss,
+                  average: float = 0.998, seconds: float = math.inf, calibration: Optional[Tensor] = None,
+                  progress: Optional[Progress] = None) -> Iterator[None]:
+    """recover(), which stops after every step."""
     qat = _qat_of(model)
     plan = Plan(epochs, rate, warm_up=0.05, average=average, clip=1.0, seconds=seconds, fast=True, is_recorded=True)
     typical = list(_inputs(batches, qat.device)) if calibration is None else list(calibration.to(qat.device).split(64))
     before = qat.observed(typical)
     qat.arithmetic = "float"
     try:
-        losses = train(model, qat.device, batches, _step_loss(model, teacher, loss, share), plan, progress)
+        yield from steps(losses, model, qat.device, batches, value, plan, progress)
     finally:
         qat.arithmetic = "chip"
     qat.calibrate(typical, before)
-    return losses
 
 
 def _qat_of(model: nn.Module) -> QatModel:

@@ -14,8 +14,9 @@ made (the ramps that stand for a HARD_SWISH saturate at their tensors' limits) a
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import torch
@@ -116,6 +117,8 @@ class Scales(nn.Module):
         self.register_buffer("_learns", (self._factors > 0).float(), persistent=False)
         self._now: Dict[int, Affine] = {}
         self._is_held = False
+        self._held: Optional[Tensor] = None  # scales that stay as they are although they are trained
+        self._made: Dict[Tuple[Any, ...], Tensor] = {}  # kept()
 
     def _fixed(self, graph: ChipGraph, known_names: Set[str]) -> Set[int]:
         """Groups that keep their calibrated scale."""
@@ -129,14 +132,26 @@ class Scales(nn.Module):
     def begin(self) -> None:
         """The scales of one forward pass."""
         if self._is_held and next(iter(self._now.values())).scale.device != self.base.device:
-            self.hold()  # the module has moved
+            self.hold(is_learning=self._held is not None)  # the module has moved
+        if self._held is not None:
+            self._connect()
         if not self._is_held:
             self._set_now([self.mode == "moving" and self.training and not is_fixed for is_fixed in self._is_fixed])
+
+    def _exponents(self) -> Tensor:
+        return with_gradient_factor(self.log_steps, self._factors) * self._learns
+
+    def _connect(self) -> None:
+        """Held scales, to the last bit, with gradients for the parameters behind them."""
+        assert self._held is not None
+        exponents = self._exponents()
+        single = (self._held * torch.exp(exponents - exponents.detach())).unbind()
+        self._now = {group: dataclasses.replace(affine, scale=single[self._row[group]]) for group, affine in self._now.items()}
 
     def _set_now(self, is_observed: Sequence[bool]) -> None:
         scales = self.base.clone()  # which end() changes in place
         if self.mode == "learned":
-            scales = scales * torch.exp(with_gradient_factor(self.log_steps, self._factors) * self._learns)
+            scales = scales * torch.exp(self._exponents())
         numbers, zeros, single = scales.tolist(), self.zeros.tolist(), scales.unbind()
         self._now = {group: Affine(single[row], zeros[row], numbers[row], self._is_prescribed[row],
                                    self._observer(row) if is_observed[row] else None) for group, row in self._row.items()}
@@ -150,18 +165,32 @@ class Scales(nn.Module):
         self._now = {}
 
     @torch.no_grad()
-    def hold(self, is_observing: bool = False) -> None:
-        """Scales stay as they are until release(): no forward pass asks the device for them. With `is_observing`, values that no operator
-        prescribes the range of are watched until then."""
+    def hold(self, is_observing: bool = False, is_learning: bool = False) -> None:
+        """Scales stay as they are until hold() or release(): no forward pass asks the device for them. With `is_observing`, values that no
+        operator prescribes the range of are watched until then; with `is_learning`, the parameters behind the scales get their gradients."""
         self._pending.clear()
+        self._made.clear()
         self._set_now([is_observing and not is_prescribed for is_prescribed in self._is_prescribed])
+        self._held = torch.stack([affine.scale for affine in self._by_row()]) if is_learning and self.mode == "learned" else None
         self._is_held = True
+
+    def _by_row(self) -> List[Affine]:
+        return [self._now[group] for group in self._row]
+
+    def kept(self, key: Tuple[Any, ...], make: Callable[[], Tensor]) -> Tensor:
+        """What `make` gives, once for all passes that scales are held for: a recorded pass cannot bring tables to the device."""
+        if not self._is_held:
+            return make()
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def release(self) -> Ranges:
         """Gives the smallest and largest values that were watched."""
         ranges = {row: (float(low), float(high)) for row, (low, high) in self._pending.items()}
         self._pending.clear()
-        self._is_held, self._now = False, {}
+        self._made.clear()
+        self._is_held, self._held, self._now = False, None, {}
         return ranges
 
     @torch.no_grad()

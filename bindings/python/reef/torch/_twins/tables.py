@@ -69,13 +69,13 @@ def by_table(call: Call) -> None:
 
 
 @lru_cache(maxsize=None)
-def _root_table(one: float) -> Tuple[Tensor, Tensor]:
+def _root_table(one: float, device: torch.device) -> Tuple[Tensor, Tensor]:
     coefficients, breaks = _graph.inverse_root(one)
-    return torch.from_numpy(coefficients), torch.from_numpy(breaks)
+    return torch.from_numpy(coefficients).to(device), torch.from_numpy(breaks).to(device)
 
 
 def _root(one: float, x: Tensor) -> Tensor:
-    coefficients, breaks = (table.to(x.device) for table in _root_table(one))
+    coefficients, breaks = _root_table(one, x.device)
     return chip_round(reciprocal_root(coefficients, breaks, x), 65535)
 
 
@@ -84,8 +84,8 @@ def softmax(call: Call) -> None:
     beta = float(call.attribute("beta", 1.0))
 
     def exact() -> Tensor:
-        scale = np.float32(source.number) * np.float32(beta)
-        table = torch.from_numpy(_graph.exponentials(float(scale))).to(device=u.device, dtype=torch.float64)
+        scale = float(np.float32(source.number) * np.float32(beta))
+        table = call.kept("exponentials", lambda: torch.from_numpy(_graph.exponentials(scale)).to(device=u.device, dtype=torch.float64))
         numerators = table[(u.amax(-1, keepdim=True) - u).long()]
         one = torch.ones((), device=u.device) / _EXP_ONE
         root = _root(_ROOT_ONE, numerators.sum(-1, keepdim=True).to(torch.float32) * one).double()
