@@ -15,6 +15,9 @@ All figures of a line are of the same samples, the collection's evaluation set, 
 the last three in the chip's arithmetic; the last one is of the int8 file that reef.torch.convert() wrote. With --pruned, what is trained is
 FOLDER/NAME_p25.tflite (`reef prune --params 0.25`) or, with --zeros, FOLDER/NAME_z75.tflite (`reef prune --zeros 0.75`), whose zeros stay.
 
+With --float-epochs the network first recovers in float arithmetic (reef.torch.recover); the teacher is the unpruned network in float arithmetic.
+Nothing is chosen by the held-out figures: the last weights are what is written.
+
 Trained with: `--pictures`, an .npz with "images" (uint8, [count, 32, 32, 3]) and "labels", which is CIFAR-10's own training set for the
 published figures. For the denoiser noise is added to them; pictures for the detector are drawn (`drawn_shapes`). Without --pictures the
 first `--train` samples of the evaluation set are learned from, without labels, and the others are measured with.
@@ -28,6 +31,7 @@ import pathlib
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -82,34 +86,35 @@ class Student(torch.nn.Module):
         return joined(self.qat(x), self.like)
 
 
-class Batches:
-    """One epoch: batches in random order, mirrored and moved at random, with what is to be learned."""
+class Noisy:
+    """Pictures with noise, and as they are."""
 
-    def __init__(self, samples, labels, batch, metric, seed, device):
-        self.samples, self.labels, self.batch, self.metric = samples, labels, batch, metric
-        self.generator, self.device = torch.Generator().manual_seed(seed), device
+    def __init__(self, batches):
+        self.batches = batches
 
     def __len__(self):
-        return max(len(self.samples) // self.batch, 1)
+        return len(self.batches)
 
     def __iter__(self):
-        order = torch.randperm(len(self.samples), generator=self.generator)
-        for chosen in order.split(self.batch)[:len(self)]:
-            yield self._varied(chosen)
+        for clean, *_ in self.batches:
+            pixels = clean * 127.5 + 127.5 + NOISE * torch.randn_like(clean)
+            yield (pixels.round().clamp(0, 255) - 127.5) / 127.5, clean
 
-    def _varied(self, chosen):
-        pixels = torch.as_tensor(self.samples[chosen.numpy()]).to(self.device)
-        if self.metric == "map50":
-            return (normalized(pixels),)
-        if bool(torch.rand((), generator=self.generator) < 0.5):
-            pixels = pixels.flip(2)
-        if self.metric == "psnr":
-            noise = torch.randn(pixels.shape, generator=self.generator).to(self.device) * NOISE
-            return normalized((pixels + noise).round().clamp(0, 255)), normalized(pixels)
-        padded = F.pad(pixels.permute(0, 3, 1, 2).float(), (4, 4, 4, 4), mode="reflect").permute(0, 2, 3, 1)
-        y, x = torch.randint(0, 9, (2,), generator=self.generator).tolist()
-        moved = normalized(padded[:, y:y + 32, x:x + 32])
-        return (moved,) if self.labels is None else (moved, torch.as_tensor(self.labels[chosen.numpy()]).to(self.device))
+
+class Taught:
+    """Batches whose labels are the teacher's outputs, for a loss of one's own."""
+
+    def __init__(self, batches, teacher):
+        self.batches, self.teacher = batches, teacher
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __iter__(self):
+        for inputs, *_ in self.batches:
+            with torch.no_grad():
+                wanted = self.teacher(inputs)
+            yield inputs, wanted
 
 
 def drawn_shapes(count, seed, size=128):
@@ -143,8 +148,9 @@ def rows_loss(outputs, wanted):
 
 
 @torch.no_grad()
-def outputs_of(model, samples, device, size=100):
+def outputs_of(model, samples, device):
     model.eval()
+    size = 500 if str(device).startswith("cuda") and samples.shape[1] <= 64 else 100
     return np.concatenate([model(normalized(samples[i:i + size]).to(device)).cpu().numpy() for i in range(0, len(samples), size)])
 
 
@@ -171,51 +177,58 @@ def options_of(metric, is_pruned, has_labels):
         return {"loss": F.mse_loss, "share": 0.0}
     if metric == "map50":
         return {"loss": rows_loss}
-    return {"share": 0.7 if is_pruned else 0.9} if has_labels else {}
+    return {"share": 0.5 if is_pruned else 0.9} if has_labels else {}
 
 
-class Taught(Batches):
-    """Batches whose labels are the teacher's outputs, for a loss of one's own."""
-
-    def __init__(self, teacher, *arguments):
-        super().__init__(*arguments)
-        self.teacher = teacher
-
-    def _varied(self, chosen):
-        inputs = super()._varied(chosen)[0]
-        return inputs, self.teacher(inputs)
-
-
-def epochs_within(student, batches, teacher, options, arguments):
-    """As many epochs as asked for, or as the time allows by the speed of a few steps, which are taken back."""
+def batches_of(samples, labels, metric, teacher, size, device):
     import reef.torch
-    state = {name: value.clone() for name, value in student.qat.state_dict().items()}
-    few = [batch for batch, _ in zip(batches, range(8))]
-    reef.torch.finetune(student, few[:3], epochs=1, rate=1e-6, teacher=teacher, **options)
-    began = time.monotonic()
-    reef.torch.finetune(student, few[3:] or few, epochs=1, rate=1e-6, teacher=teacher, **options)
-    step = (time.monotonic() - began) / len(few[3:] or few)
-    student.qat.load_state_dict(state)
-    fitting = arguments.limit / (step * len(batches))
-    print(f"  {1000 * step:.0f} ms a step, {len(batches)} steps an epoch", file=sys.stderr, flush=True)
-    return max(min(arguments.epochs, int(fitting) if math.isfinite(fitting) else arguments.epochs), 1)
+    if metric == "map50":
+        return Taught(reef.torch.PictureBatches(samples, batch=size, mirror=False, move=0, device=device), teacher)
+    batches = reef.torch.PictureBatches(samples, labels, batch=size, device=device)
+    return Noisy(batches) if metric == "psnr" else batches
 
 
-def train(qat, like, teacher, samples, labels, metric, is_pruned, arguments):
+def train(student, teacher, samples, labels, metric, row, judge, save, arguments):
+    """Recovers in float arithmetic if that is asked for, then trains in the chip's; `row` gets the figures in between."""
     import reef.torch
-    student, options = Student(qat, like), options_of(metric, is_pruned, labels is not None)
-    parts = (samples, labels, arguments.batch, metric, 0, arguments.device)
-    batches = Taught(teacher, *parts) if metric == "map50" else Batches(*parts)
-    teaching = None if metric == "map50" else teacher
-    epochs, began = epochs_within(student, batches, teaching, options, arguments), time.monotonic()
+    options = options_of(metric, row["is_pruned"], labels is not None)
+    teaching, device = None if metric == "map50" else teacher, arguments.device
+    row["losses"], began = [], time.monotonic()
 
     def tell(epoch, loss):
-        print(f"  epoch {epoch} of {epochs}: loss {loss:.5f}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    losses = reef.torch.finetune(student, batches, epochs=epochs, rate=arguments.rate, teacher=teaching, progress=tell, **options)
-    return losses, time.monotonic() - began
+        row["losses"].append(loss)
+        row["seconds"] = time.monotonic() - began
+        print(f"  {row['network']}{row['variant']}: epoch {epoch}, loss {loss:.5f}, {row['seconds']:.0f} s", file=sys.stderr, flush=True)
+        save()
+    row["float_epochs"] = 0
+    if arguments.float_epochs:
+        seconds = min(arguments.float_limit, arguments.float_share * (arguments.end - time.time()))
+        batches = batches_of(samples, labels, metric, teacher, arguments.float_batch, device)
+        losses = reef.torch.recover(student, batches, epochs=arguments.float_epochs, rate=arguments.float_rate, teacher=teaching,
+                                    seconds=seconds, progress=tell, **options)
+        row.update(float_epochs=len(losses), float_seconds=time.monotonic() - began, recovered=judge())
+        student.qat.arithmetic = "float"
+        row["real"] = judge()
+        student.qat.arithmetic = "chip"
+        print(f"  {row['network']}{row['variant']}: {row['real']:.4f} in float arithmetic, {row['recovered']:.4f} in the chip's",
+              file=sys.stderr, flush=True)
+        save()
+    batches, seconds = batches_of(samples, labels, metric, teacher, arguments.batch, device), min(arguments.limit, arguments.end - time.time())
+    losses = reef.torch.finetune(student, batches, epochs=arguments.epochs, rate=arguments.rate, teacher=teaching, seconds=seconds,
+                                 progress=tell, **options)
+    row["epochs"] = len(losses)
 
 
-def measure(name, arguments):
+def post_training(source, calibration, folder):
+    """`reef quantize` with all its means."""
+    import reef
+    best = pathlib.Path(folder) / "best.tflite"
+    reef.quantize(source, best, np.ascontiguousarray(calibration.permute(0, 2, 3, 1).numpy()))
+    return best
+
+
+def measure(name, arguments, rows):
+    """Appends the network's row to `rows` and fills it as figures come."""
     import reef
     import reef.torch
     file, inputs, answers, metric = MODELS[name]
@@ -224,39 +237,50 @@ def measure(name, arguments):
     last = first + arguments.held_out
     tested, truths, device = data[inputs][first:last], data[answers][first:last], arguments.device
     calibration = normalized(data["calib"])
-    teacher = Teacher(path, device)
-    floats = outputs_of(torch.nn.Module.eval(TeacherModule(teacher)), tested, device)
-    row = {"network": name, "metric": metric, "held_out": len(tested), "learned": len(samples), "is_pruned": bool(arguments.pruned),
-           "rate": arguments.rate, "batch": arguments.batch, "fast": arguments.fast, "zeros": arguments.zeros,
-           "fp32": score(metric, floats, truths)[0]}
-    like, example = torch.from_numpy(floats[:1]), torch.zeros(1, *calibration.shape[1:])
     variant = "" if not arguments.pruned else "_z75" if arguments.zeros else "_p25"
+    floats = outputs_of(torch.nn.Module.eval(TeacherModule(Teacher(path, device))), tested, device)
+    row = {"network": name, "variant": variant, "metric": metric, "held_out": len(tested), "learned": len(samples),
+           "is_pruned": bool(arguments.pruned), "rate": arguments.rate, "batch": arguments.batch, "fast": arguments.fast,
+           "zeros": arguments.zeros, "fp32": score(metric, floats, truths)[0], "error": "ended early"}
+    rows.append(row)
+
+    def save():
+        if arguments.out:
+            arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+
+    def file_of(path):
+        module = reef.torch.from_quantized(path).to(device)
+        module.layout = qat.layout
+        return module
+
+    def judge(module=None):
+        return score(metric, outputs_of(Student(module, like) if module else student, tested, device), truths)[0]
+
+    like, example = torch.from_numpy(floats[:1]), torch.zeros(1, *calibration.shape[1:])
+    teacher = Student(reef.torch.prepare_qat(path, example, calibration).to(device), like)
+    teacher.qat.arithmetic = "float"
     source = arguments.pruned / f"{name}{variant}.tflite" if variant else path
     qat = reef.torch.prepare_qat(source, example, calibration, keep_zeros=arguments.zeros).to(device)
-    row["plain"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
-    qat.fast_sums = arguments.fast
-    row["parameters"] = parameters(qat)
-    with tempfile.TemporaryDirectory() as folder:
-        best = pathlib.Path(folder) / "best.tflite"
-        reef.quantize(source, best, np.ascontiguousarray(calibration.permute(0, 2, 3, 1).numpy()))
-        recovered = reef.torch.from_quantized(best).to(device)
-        recovered.layout = qat.layout
-        row["post"] = score(metric, outputs_of(Student(recovered, like), tested, device), truths)[0]
-    print(name, {key: value for key, value in row.items() if key in ("fp32", "plain", "post")}, file=sys.stderr, flush=True)
-    row["losses"], row["seconds"] = train(qat, like, teacher, samples, labels, metric, bool(arguments.pruned), arguments)
-    row["epochs"] = len(row["losses"])
-    row["module"] = score(metric, outputs_of(Student(qat, like), tested, device), truths)[0]
-    with tempfile.TemporaryDirectory() as folder:
+    student, qat.fast_sums = Student(qat, like), arguments.fast
+    row.update(plain=judge(), parameters=parameters(qat))
+    print(name + variant, {key: row[key] for key in ("fp32", "plain", "parameters")}, file=sys.stderr, flush=True)
+    save()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+        post = pool.submit(post_training, source, calibration, folder)  # on the CPU meanwhile
+        train(student, teacher, samples, labels, metric, row, judge, save, arguments)
+        row["module"] = judge()
+        save()
         written = (arguments.models_to or pathlib.Path(folder)) / f"{name}{variant}_int8.tflite"
         try:  # an error if an output code on the virtual device is not the module's
             result = reef.torch.convert(qat, written, verify=arguments.verify)
         except reef.Error as error:
-            return {**row, "error": str(error)}
-        converted = reef.torch.from_quantized(written).to(device)
-    converted.layout = qat.layout
-    row.update(verified=result.verified, notes=result.notes, parameters_after=parameters(qat),
-               after=score(metric, outputs_of(Student(converted, like), tested, device), truths)[0])
-    return row
+            row["error"] = str(error)
+            return
+        row.update(verified=result.verified, notes=result.notes, parameters_after=parameters(qat), after=judge(file_of(written)))
+        save()
+        row["post"] = judge(file_of(post.result()))
+    del row["error"]
+    save()
 
 
 @torch.no_grad()
@@ -286,7 +310,7 @@ def table(rows):
         unit = 1 if row["metric"] == "psnr" else 100
         cells = " | ".join(f"{row[key] * unit:.2f}" for key in ("fp32", "plain", "post", "after"))
         name = row["network"] + ("" if not row["is_pruned"] else ", zeros" if row["zeros"] else ", channels")
-        lines.append(f"| {name} | {row['metric']} | {row['held_out']} | {row['learned']} | {row['epochs']} | {row['parameters_after']} | {cells} |")
+        lines.append(f"| {name} | {row['metric']} | {row['held_out']} | {row['learned']} | {row.get('float_epochs', 0)} + {row['epochs']} | {row['parameters_after']} | {cells} |")
     return "\n".join(lines)
 
 
@@ -316,7 +340,13 @@ def main():
     parser.add_argument("--held-out", type=int, default=10**9, help="samples to measure with at most")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=2e-4)
-    parser.add_argument("--limit", type=float, default=math.inf, help="seconds of training; fewer epochs where they do not fit")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds of training in the chip's arithmetic at most")
+    parser.add_argument("--float-epochs", type=int, default=0, help="epochs in float arithmetic before (reef.torch.recover)")
+    parser.add_argument("--float-batch", type=int, default=256)
+    parser.add_argument("--float-rate", type=float, default=2e-3)
+    parser.add_argument("--float-limit", type=float, default=math.inf, help="seconds of them at most")
+    parser.add_argument("--end", type=float, default=math.inf, help="when training must have ended, in seconds since 1970")
+    parser.add_argument("--float-share", type=float, default=0.7, help="of the time until --end")
     parser.add_argument("--models-to", type=pathlib.Path, help="folder for the trained int8 models")
     parser.add_argument("--verify", type=int, default=4, help="random inputs to compare with the virtual device")
     parser.add_argument("--out", type=pathlib.Path)
@@ -326,9 +356,7 @@ def main():
         return render(arguments.render[0], arguments.render[1:])
     rows = []
     for name in arguments.models.split(","):
-        rows.append(measure(name, arguments))
-        if arguments.out:
-            arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+        measure(name, arguments, rows)
     print(table(rows), flush=True)
     return 0
 

@@ -294,6 +294,14 @@ class TrainingTest(unittest.TestCase):
         self.assertEqual(got.shape, wanted.shape)
         self.assertLess(float((got - wanted).abs().mean()), 0.02 * float(wanted.abs().max()))
 
+    def test_constants_of_one_element_for_each_channel_are_their_own(self):
+        """Their codes are 127 throughout, so other constants of their size must not be taken for them: biases, the ramps of functions."""
+        for name in ("softplus", "mish", "number by sigmoid"):
+            module, qat, samples = prepared(*OPERATORS[name][:2])
+            with torch.no_grad():
+                wanted, got = module(samples), qat(samples)
+            self.assertLess(float((got - wanted).abs().max()), 0.05 * float(wanted.abs().max()), name)
+
     def test_weights_go_back_into_the_module(self):
         module, qat, samples = prepared(lambda: nn.Sequential(Normalized(), nn.Conv2d(12, 4, 1)), IMAGE)
         shaken(qat)

@@ -16,10 +16,12 @@ except ImportError as _error:
     raise ImportError("reef.torch needs PyTorch, which is not installed: pip install torch onnx") from _error
 
 from ._convert import ConvertResult, convert, device_codes, random_codes
-from ._finetune import distillation_loss, finetune, parameter_groups
+from ._finetune import distillation_loss, finetune, recover
 from ._module import QatModel
+from ._pictures import PictureBatches
 from ._prepare import from_quantized, prepare_qat
+from ._training import parameter_groups
 from ._write_back import write_back
 
-__all__ = ["ConvertResult", "QatModel", "convert", "device_codes", "distillation_loss", "finetune", "from_quantized", "parameter_groups", "prepare_qat",
-           "random_codes", "write_back"]
+__all__ = ["ConvertResult", "PictureBatches", "QatModel", "convert", "device_codes", "distillation_loss", "finetune", "from_quantized",
+           "parameter_groups", "prepare_qat", "random_codes", "recover", "write_back"]

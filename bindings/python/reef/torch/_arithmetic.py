@@ -11,11 +11,15 @@ comes out is the gradient of LSQ (Esser et al., 2020): inside the range u - x/s,
 
 Where the chip's formula has no useful derivative (tables, weights of ADD), `substitute` gives the exact codes forward and the
 derivative of the real function backward.
+
+Within `float_arithmetic()` the same functions compute the real network: nothing is rounded, and only what an operator itself limits is
+cut. Values are still divided by their scales, which cancel.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +39,7 @@ class Affine:
     scale: Tensor  # float32, no dimensions
     zero: int
     number: float  # the scale's value on the host: asking a GPU for it would wait for all that it has to do
+    is_prescribed: bool = False  # the range is part of what the operator computes, so float arithmetic keeps to it, too
     observe: Optional[Callable[[Tensor], None]] = None  # told real values before they are cut to the range
 
     def same_as(self, other: "Affine") -> bool:
@@ -125,7 +130,7 @@ def substitute(value: Tensor, surrogate: Tensor) -> Tensor:
 
 
 def rounded(x: Tensor, low: float, high: float) -> Tensor:
-    return _Round.apply(x, low, high)
+    return x if is_float() else _Round.apply(x, low, high)
 
 
 def clamped(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -134,6 +139,23 @@ def clamped(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 def with_gradient_factor(x: Tensor, factor: Tensor) -> Tensor:
     return _GradientFactor.apply(x, factor)
+
+
+_float: ContextVar[bool] = ContextVar("reef_float_arithmetic", default=False)
+
+
+def is_float() -> bool:
+    return _float.get()
+
+
+@contextlib.contextmanager
+def float_arithmetic(wanted: bool) -> Iterator[None]:
+    """Real numbers instead of codes within this block."""
+    token = _float.set(wanted)
+    try:
+        yield
+    finally:
+        _float.reset(token)
 
 
 _fast_sums: ContextVar[bool] = ContextVar("reef_fast_sums", default=False)
@@ -158,6 +180,8 @@ def exact_sum(function: Callable[..., Tensor], bound: float, *operands: Tensor) 
 
     `bound`: no partial sum can be larger. Float32 is used where that makes it exact, on a CPU with full precision.
     """
+    if is_float():
+        return function(*operands)
     is_exact = (bound < EXACT_FLOAT32 and not operands[0].is_cuda
                 and torch.get_float32_matmul_precision() == "highest")
     if operands[0].is_cuda and _fast_sums.get():
@@ -186,25 +210,48 @@ def clamp_limits(out: Affine, activation: str) -> Tuple[Tensor, Tensor]:
 def _observe(out: Affine, scaled: Tensor, activation: str) -> None:
     if out.observe is None:
         return
-    real = scaled.detach() * out.scale.detach()
-    low, high = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}.get(activation, (None, None))
-    out.observe(real if low is None else real.clamp(low, high))
+    out.observe((scaled.detach() * out.scale.detach()).clamp(*_LIMITS[activation]))
 
 
 def requantized(total: Tensor, multiplier: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
     """A sum at the scale of the output: the chip's last steps."""
-    scaled = total * multiplier
+    return fitted(total * multiplier, out, activation)
+
+
+def fitted(scaled: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
+    """Numbers in steps of the output's scale, cut and rounded to its codes."""
     _observe(out, scaled, activation)
+    if is_float():
+        return _limited(scaled, out, activation)
     low, high = clamp_limits(out, activation)
     return rounded(clamped(scaled, low, high), -out.zero, 255 - out.zero)
 
 
-def finished(value: Tensor, surrogate: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
-    """Exact `value` (u, without gradient); derivative of `surrogate`, real numbers, where they lie inside the range."""
+def finished(exact: Callable[[], Tensor], surrogate: Tensor, out: Affine, activation: str = "NONE") -> Tensor:
+    """What `exact` gives (u, without gradient); derivative of `surrogate`, real numbers, where they lie inside the range."""
     scaled = surrogate * (1.0 / out.scale)
+    if is_float():
+        return fitted(scaled, out, activation)
     _observe(out, scaled, activation)
+    with torch.no_grad():
+        value = exact()
     low, high = clamp_limits(out, activation)
     return substitute(value, clamped(scaled, low, high))
+
+
+_LIMITS = {"NONE": (-math.inf, math.inf), "RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+def _limited(scaled: Tensor, out: Affine, activation: str) -> Tensor:
+    """Float arithmetic's end of an operator: the activation, and the range where it is prescribed."""
+    low, high = (limit / out.number for limit in _LIMITS[activation])
+    if out.is_prescribed:
+        low, high = max(low, -float(out.zero)), min(high, 255.0 - out.zero)
+    if low == 0.0 and high == math.inf:
+        return torch.relu(scaled)
+    if low == -math.inf and high == math.inf:
+        return scaled
+    return torch.clamp(scaled, low, high)
 
 
 def rescaled(u: Tensor, source: Affine, out: Affine, activation: str = "NONE") -> Tensor:
@@ -251,6 +298,12 @@ def reciprocal_root(coefficients: Tensor, breaks: Tensor, x: Tensor) -> Tensor:
     half = torch.div(exponent, 2, rounding_mode="floor")
     result = table_at(coefficients, breaks, x * power_of_two(-2 * half)) * power_of_two(-half)
     return torch.where(x > 0, result, torch.full_like(result, 65535.0))
+
+
+@lru_cache(maxsize=4096)
+def numbers_on(device: torch.device, values: Tuple[int, ...]) -> Tensor:
+    """Whole numbers on the device, copied there once: a step that copies cannot be recorded as a graph."""
+    return torch.tensor(values, device=device)
 
 
 def chip_round(x: Tensor, limit: int) -> Tensor:

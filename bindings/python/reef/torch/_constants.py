@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._arithmetic import INT32_MAX, Affine, rounded
+from ._arithmetic import INT32_MAX, Affine, is_float, rounded
 from ._graph import ChipGraph, Model, OpInfo, TensorInfo
 from ._scales import BIASED, Scales
 
@@ -45,12 +45,17 @@ def _steps(info: TensorInfo) -> np.ndarray:
     return info.scales.reshape(sizes)
 
 
+_MOST_CUT = 0.1  # of the elements of a constant
+
+
 def _fits(info: TensorInfo, real: np.ndarray, candidate: np.ndarray) -> bool:
-    """The codes are those of the candidate: no element is further away than rounding takes it, ends of the range apart."""
+    """The codes are those of the candidate: no element is further away than rounding takes it, but for a few larger ones that the end of the
+    range has cut. Most must not be: where each channel has one element, all codes are at the end, which would fit anything larger."""
     low, high = (-127, 127) if info.dtype == np.int8 else (-2**31, 2**31 - 1)
-    inside = (info.data > low) & (info.data < high) if info.data is not None else np.ones(real.shape, dtype=bool)
     close = np.abs(candidate - real) <= 0.501 * _steps(info) + 1e-6 * np.abs(real)
-    return bool(np.all(close | ~inside))
+    assert info.data is not None
+    cut = ~close & (((info.data <= low) & (candidate < real)) | ((info.data >= high) & (candidate > real)))
+    return bool(np.all(close | cut)) and cut.sum() <= _MOST_CUT * cut.size
 
 
 class FloatSource:
@@ -134,18 +139,63 @@ class Constants(nn.Module):
 
     def weight_scales(self, tensor: int) -> Tensor:
         base = getattr(self, f"scales_{tensor}")
-        return base * torch.exp(self.steps[str(tensor)]) if str(tensor) in self.steps else base
+        if str(tensor) not in self.steps or is_float():  # where they cancel, any will do
+            return base
+        return base * torch.exp(self.steps[str(tensor)])
+
+    def _kept(self, tensor: int) -> Tensor:
+        """Real values; pruned weights stay zero, whatever the optimizer does."""
+        kept = getattr(self, f"kept_{tensor}", None)
+        return self.values[str(tensor)] if kept is None else self.values[str(tensor)] * kept
+
+    def _along_scales(self, tensor: int, scales: Tensor) -> Tensor:
+        """Scales that broadcast over the constant."""
+        info = self._graph.tensors[tensor]
+        sizes = [1] * len(info.shape)
+        if len(scales) > 1:
+            sizes[info.axis] = len(scales)
+        return scales.reshape(sizes)
+
+    @torch.no_grad()
+    def calibrate(self) -> None:
+        """Scales of weights anew, from the largest weight of each, as the quantizer chooses them; those of zeros alone stay. Scales that
+        training does not know (uint8 weights with a zero point) stay, too."""
+        for tensor, origin in self.origins.items():
+            info = self._graph.tensors[tensor]
+            if self.role(tensor) != "weights" or not origin.is_trained or info.dtype != np.int8:
+                continue
+            base, sizes = getattr(self, f"scales_{tensor}"), self._kept(tensor).abs()
+            others = [d for d in range(sizes.dim()) if len(base) == 1 or d != info.axis]
+            largest = sizes.amax(others).reshape(base.shape) if others else sizes.reshape(base.shape)
+            base.copy_(torch.where(largest > 0, largest / 127.0, base))
+            if str(tensor) in self.steps:
+                self.steps[str(tensor)].zero_()
+        self._leave_room_for_biases()
+
+    def _leave_room_for_biases(self) -> None:
+        """A bias is counted in steps of input times weights; small weights must not make it more than 30 bits."""
+        for op in self._graph.ops:
+            if op.type not in BIASED or len(op.inputs) <= BIASED[op.type][2]:
+                continue
+            data, weights, bias = (op.inputs[i] for i in BIASED[op.type])
+            source = self._scales.affine(data)
+            if weights not in self or bias not in self or source is None:
+                continue
+            base = getattr(self, f"scales_{weights}")
+            least = self.values[str(bias)].abs().reshape(-1) / (source.scale * 2.0**30)
+            base.copy_(torch.maximum(base, least if len(base) > 1 else least.max().reshape(1)))
+
+    def observe(self) -> None:
+        """Tells scales of activations the constants that share them."""
+        for tensor, origin in self.origins.items():
+            if self.role(tensor) == "value":
+                self._scales.observe(tensor, self.values[str(tensor)].detach())
 
     def weights(self, tensor: int) -> Tensor:
         """Whole numbers; the chip's zero point of weights is subtracted already."""
         if tensor not in self._cache:
-            info, scales = self._graph.tensors[tensor], self.weight_scales(tensor)
-            sizes = [1] * len(info.shape)
-            if len(scales) > 1:
-                sizes[info.axis] = len(scales)
-            kept = getattr(self, f"kept_{tensor}", None)  # pruned weights stay zero, whatever the optimizer does
-            values = self.values[str(tensor)] if kept is None else self.values[str(tensor)] * kept
-            self._cache[tensor] = _whole(values / scales.reshape(sizes), *_code_range(info))
+            scales = self._along_scales(tensor, self.weight_scales(tensor))
+            self._cache[tensor] = _whole(self._kept(tensor) / scales, *_code_range(self._graph.tensors[tensor]))
         return self._cache[tensor]
 
     def bias(self, tensor: int, input_scale: Tensor, weight_scales: Tensor) -> Tensor:
@@ -168,4 +218,4 @@ def _code_range(info: TensorInfo) -> Tuple[float, float]:
 
 
 def _whole(x: Tensor, low: float, high: float) -> Tensor:
-    return rounded(torch.clamp(x, low, high), low, high)
+    return x if is_float() else rounded(torch.clamp(x, low, high), low, high)

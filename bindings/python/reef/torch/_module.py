@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .._library import Error, UnsupportedError
-from ._arithmetic import Affine, sums_in_float32
+from ._arithmetic import Affine, float_arithmetic, sums_in_float32
 from ._constants import Constants, FloatSource
 from ._graph import ChipGraph, Edit, Model
-from ._scales import BIASED, Scales
+from ._scales import BIASED, Ranges, Scales
 from ._twins import MOVEMENT, TWINS, Call
+
+ARITHMETICS = ("chip", "float")
 
 _TIE = 1e-4  # pixels scaled to [-1, 1] lie halfway between codes; `reef eval` rounds them up, too (src/data/values.cpp)
 
@@ -46,6 +48,7 @@ class QatModel(nn.Module):
         self.notes: List[str] = list(self._graph.rewrites)
         # In training on a GPU, sums in float32 by its matrix units, several times faster; eval() and codes() stay exact.
         self.fast_sums = False
+        self._arithmetic = "chip"
         self.links: List[Any] = []  # _write_back.Link: where constants came from in the user's module
 
     @property
@@ -56,6 +59,57 @@ class QatModel(nn.Module):
     def device(self) -> torch.device:
         return self.scales.base.device
 
+    @property
+    def arithmetic(self) -> str:
+        """"chip": the forward pass gives the chip's codes. "float": it gives what the real weights give, nothing is rounded; scales stay as
+        they are, and calibrate() makes them fit again. codes() are the chip's always."""
+        return self._arithmetic
+
+    @arithmetic.setter
+    def arithmetic(self, wanted: str) -> None:
+        if wanted not in ARITHMETICS:
+            raise Error(f"there is no arithmetic '{wanted}'; there are {', '.join(ARITHMETICS)}")
+        if wanted == self._arithmetic:
+            return
+        if wanted == "float":
+            self.scales.hold()
+        else:
+            self.scales.release()
+        self._arithmetic = wanted
+
+    @torch.no_grad()
+    def observed(self, batches: Iterable[Tensor]) -> Ranges:
+        """Smallest and largest values of activations over these inputs in float arithmetic, for calibrate()."""
+        before, was_training = self.arithmetic, self.training
+        self.arithmetic = "chip"
+        self.eval()
+        self.scales.hold(is_observing=True)
+        self._arithmetic = "float"
+        self.constants.observe()
+        for inputs in batches:
+            self(inputs)
+        self._arithmetic = "chip"
+        ranges = self.scales.release()
+        self.train(was_training)
+        self.arithmetic = before
+        return ranges
+
+    @torch.no_grad()
+    def calibrate(self, batches: Iterable[Tensor], before: Optional[Ranges] = None) -> None:
+        """Scales for the real weights as they are now: of activations by the smallest and largest value over these inputs, which typical 100 to
+        500 suffice for, as `reef quantize --calibration minmax` chooses them; of weights by the largest one.
+
+        `before`: what observed() gave for the weights that the present scales were chosen for. Ranges that were wider or narrower than what
+        was seen then are so again.
+        """
+        ranges, arithmetic = self.observed(batches), self.arithmetic
+        self.arithmetic = "chip"
+        self.scales.fit(ranges, before or {})
+        self.scales.hold()
+        self.constants.calibrate()
+        self.scales.release()
+        self.arithmetic = arithmetic
+
     def forward(self, *inputs: Tensor) -> Any:
         values, affines = self._run(inputs)
         outputs = [self._real(values[t], affines[t], i) for i, t in enumerate(self._graph.outputs)]
@@ -64,7 +118,10 @@ class QatModel(nn.Module):
     @torch.no_grad()
     def codes(self, *inputs: Tensor) -> List[np.ndarray]:
         """The outputs as the compiled model gives them: TFLite's codes, channels-last."""
+        before = self.arithmetic
+        self.arithmetic = "chip"
         values, affines = self._run(inputs)
+        self.arithmetic = before
         result = []
         for t in self._graph.outputs:
             info = self._graph.tensors[t]
@@ -79,7 +136,7 @@ class QatModel(nn.Module):
         self.constants.begin()
         values = {t: self._coded(inputs[i], i, t) for i, t in enumerate(self._graph.inputs)}
         last = _last_uses(self._graph)
-        with sums_in_float32(self.fast_sums and self.training):
+        with sums_in_float32(self.fast_sums and self.training), float_arithmetic(self.arithmetic == "float"):
             for op in self._graph.ops:
                 TWINS[op.type](Call(self._graph, op, values, self.scales, self.constants))
                 for tensor in last[op.index]:
@@ -98,6 +155,8 @@ class QatModel(nn.Module):
         order = self.layout.inputs[i] if i < len(self.layout.inputs) else None
         if given.dtype in (torch.int8, torch.uint8):  # codes, channels-last, in the tensor's own type
             u = given.to(torch.float32) + float(info.offset - affine.zero)
+        elif self.arithmetic == "float":
+            u = (given.permute(order) if order else given) * (1.0 / affine.scale)
         else:
             x = given.permute(order) if order else given
             codes = torch.floor(x.double() / affine.scale.double() + 0.5 + _TIE) + affine.zero
@@ -114,6 +173,8 @@ class QatModel(nn.Module):
     @torch.no_grad()
     def edits(self) -> List[Edit]:
         """Constants and scales as they are now, for the .tflite file."""
+        if self.arithmetic == "float":
+            raise Error("the module is in float arithmetic, whose weights have no codes; calibrate() it and set arithmetic = 'chip' first")
         self.scales.begin()
         self.constants.begin()
         result = [self._edit_activation(t) for t in self.scales.group_of if t not in self.constants]

@@ -14,8 +14,9 @@ made (the ramps that stand for a HARD_SWISH saturate at their tensors' limits) a
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from torch import Tensor, nn
 from .._library import Error
 from ._arithmetic import Affine, with_gradient_factor
 from ._graph import ChipGraph, OpInfo
+
+Ranges = Dict[int, Tuple[float, float]]  # smallest and largest value by row
+_LEAST_ROOM, _MOST_ROOM = 0.1, 10.0  # of a range, relative to what was seen in it
 
 MODES = ("learned", "moving", "fixed")
 
@@ -102,7 +106,8 @@ class Scales(nn.Module):
         self.register_buffer("highs", torch.full((len(names),), math.nan))
         self.log_steps = nn.Parameter(torch.zeros(len(names)), requires_grad=mode == "learned")
         fixed = self._fixed(graph, known_names)
-        self._is_fixed = [mode == "fixed" or group in fixed for group in names]
+        self._is_prescribed = [group in fixed for group in names]
+        self._is_fixed = [mode == "fixed" or is_prescribed for is_prescribed in self._is_prescribed]
         elements = [0] * len(names)
         for tensor, group in self.group_of.items():
             elements[self._row[group]] = max(elements[self._row[group]], math.prod(graph.tensors[tensor].shape))
@@ -111,6 +116,9 @@ class Scales(nn.Module):
         self.register_buffer("_factors", torch.tensor(factors), persistent=False)
         self.register_buffer("_learns", (self._factors > 0).float(), persistent=False)
         self._now: Dict[int, Affine] = {}
+        self._is_held = False
+        self._held: Optional[Tensor] = None  # scales that stay as they are although they are trained
+        self._made: Dict[Tuple[Any, ...], Tensor] = {}  # kept()
 
     def _fixed(self, graph: ChipGraph, known_names: Set[str]) -> Set[int]:
         """Groups that keep their calibrated scale."""
@@ -123,20 +131,92 @@ class Scales(nn.Module):
 
     def begin(self) -> None:
         """The scales of one forward pass."""
+        if self._is_held and next(iter(self._now.values())).scale.device != self.base.device:
+            self.hold(is_learning=self._held is not None)  # the module has moved
+        if self._held is not None:
+            self._connect()
+        if not self._is_held:
+            self._set_now([self.mode == "moving" and self.training and not is_fixed for is_fixed in self._is_fixed])
+
+    def _exponents(self) -> Tensor:
+        return with_gradient_factor(self.log_steps, self._factors) * self._learns
+
+    def _connect(self) -> None:
+        """Held scales, to the last bit, with gradients for the parameters behind them."""
+        assert self._held is not None
+        exponents = self._exponents()
+        single = (self._held * torch.exp(exponents - exponents.detach())).unbind()
+        self._now = {group: dataclasses.replace(affine, scale=single[self._row[group]]) for group, affine in self._now.items()}
+
+    def _set_now(self, is_observed: Sequence[bool]) -> None:
         scales = self.base.clone()  # which end() changes in place
         if self.mode == "learned":
-            scales = scales * torch.exp(with_gradient_factor(self.log_steps, self._factors) * self._learns)
+            scales = scales * torch.exp(self._exponents())
         numbers, zeros, single = scales.tolist(), self.zeros.tolist(), scales.unbind()
-        self._now = {}
-        for group, row in self._row.items():
-            is_observed = self.mode == "moving" and self.training and not self._is_fixed[row]
-            self._now[group] = Affine(single[row], zeros[row], numbers[row], self._observer(row) if is_observed else None)
+        self._now = {group: Affine(single[row], zeros[row], numbers[row], self._is_prescribed[row],
+                                   self._observer(row) if is_observed[row] else None) for group, row in self._row.items()}
 
     def end(self) -> None:
         """Takes moving averages over; the next forward pass has the new scales."""
+        if self._is_held:
+            return
         if self.mode == "moving" and self.training:
             self._follow()
         self._now = {}
+
+    @torch.no_grad()
+    def hold(self, is_observing: bool = False, is_learning: bool = False) -> None:
+        """Scales stay as they are until hold() or release(): no forward pass asks the device for them. With `is_observing`, values that no
+        operator prescribes the range of are watched until then; with `is_learning`, the parameters behind the scales get their gradients."""
+        self._pending.clear()
+        self._made.clear()
+        self._set_now([is_observing and not is_prescribed for is_prescribed in self._is_prescribed])
+        self._held = torch.stack([affine.scale for affine in self._by_row()]) if is_learning and self.mode == "learned" else None
+        self._is_held = True
+
+    def _by_row(self) -> List[Affine]:
+        return [self._now[group] for group in self._row]
+
+    def kept(self, key: Tuple[Any, ...], make: Callable[[], Tensor]) -> Tensor:
+        """What `make` gives, once for all passes that scales are held for: a recorded pass cannot bring tables to the device."""
+        if not self._is_held:
+            return make()
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def release(self) -> Ranges:
+        """Gives the smallest and largest values that were watched."""
+        ranges = {row: (float(low), float(high)) for row, (low, high) in self._pending.items()}
+        self._pending.clear()
+        self._made.clear()
+        self._is_held, self._held, self._now = False, None, {}
+        return ranges
+
+    @torch.no_grad()
+    def fit(self, ranges: Ranges, before: Ranges) -> None:
+        """New scales for new ranges. The quantizer may have left room around the old ones, or cut them: so much room is left again."""
+        for row, now in ranges.items():
+            ends = (-self.zeros[row] * self.base[row], (255 - self.zeros[row]) * self.base[row])
+            was = before.get(row, now)
+            low, high = (new * min(max(float(end) / old, _LEAST_ROOM), _MOST_ROOM) if old else new
+                         for new, old, end in zip(now, was, ends if row in before else now))
+            self._set_range(row, low, high)
+
+    def observe(self, tensor: int, real: Tensor) -> None:
+        """For constants that share a scale with activations."""
+        affine = self._now.get(self.group_of.get(tensor, -1))
+        if affine is not None and affine.observe is not None:
+            affine.observe(real)
+
+    def _set_range(self, row: int, low: float, high: float) -> None:
+        if not 0 < high - low < math.inf:
+            return
+        scale = float(np.float32((high - low) / 255))
+        self.base[row] = scale
+        self.zeros[row] = int(min(max(round(-low / scale), 0), 255))
+        self.log_steps[row] = 0.0
+        self.lows[row], self.highs[row] = low, high
 
     def affine(self, tensor: int) -> Optional[Affine]:
         group = self.group_of.get(tensor)
@@ -169,8 +249,4 @@ class Scales(nn.Module):
                 self.highs[row] = (255 - self.zeros[row]) * self.base[row]
             self.lows[row] += (1 - self.momentum) * (low - self.lows[row])
             self.highs[row] += (1 - self.momentum) * (high - self.highs[row])
-            span = float(self.highs[row]) - float(self.lows[row])
-            if span > 0:
-                scale = np.float32(span / 255)
-                self.base[row] = float(scale)
-                self.zeros[row] = int(min(max(round(-float(self.lows[row]) / float(scale)), 0), 255))
+            self._set_range(row, float(self.lows[row]), float(self.highs[row]))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import torch
 from torch import Tensor
@@ -103,8 +103,14 @@ class Call:
 
     def function_codes(self, source: Affine, out: Affine) -> Tensor:
         """The chip's table of this operator: output codes by input code."""
-        codes = self._graph.function_codes(self.op.index, source.number, source.zero, out.number, out.zero)
-        return torch.from_numpy(codes).to(device=source.scale.device, dtype=torch.float32)
+        def codes() -> Tensor:
+            found = self._graph.function_codes(self.op.index, source.number, source.zero, out.number, out.zero)
+            return torch.from_numpy(found).to(device=source.scale.device, dtype=torch.float32)
+        return self.kept("codes", codes)
+
+    def kept(self, name: str, make: Callable[[], Tensor]) -> Tensor:
+        """What `make` gives for the scales as they are."""
+        return self._scales.kept((name, self.op.index), make)
 
     def _affine(self, tensor: int) -> Affine:
         affine = self._scales.affine(tensor)

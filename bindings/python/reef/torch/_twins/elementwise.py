@@ -35,12 +35,14 @@ def _filled(call: Call, y: Tensor) -> Tensor:
 def _add_tensors(call: Call, sign: float) -> None:
     a, b, out = call.affine(0), call.affine(1), call.output_affine()
     ua, ub = spread(call, 0), spread(call, 1)
-    with torch.no_grad():
+
+    def exact() -> Tensor:
         weight_a, weight_b, denominator = add_weights(a.number, b.number)
         multiplier = (1.0 / out.scale) * add_unit(a, b, denominator)
         total = float(weight_a) * ua + float(sign * weight_b) * ub
         low, high = clamp_limits(out, call.activation)
-        exact = rounded(torch.clamp(total * multiplier, low, high), -out.zero, 255 - out.zero)
+        return rounded(torch.clamp(total * multiplier, low, high), -out.zero, 255 - out.zero)
+
     real = ua * a.scale + ub * (sign * b.scale)
     call.set(_filled(call, finished(exact, real, out, call.activation)))
 
@@ -97,12 +99,14 @@ def _extreme(call: Call, is_maximum: bool) -> None:
     truth = torch.maximum(a, b) if is_maximum else torch.minimum(a, b)
     if call.is_constant(0) or call.is_constant(1):
         return call.set(_filled(call, truth))
-    with torch.no_grad():
+
+    def exact() -> Tensor:
         half = (1.0 / out.scale) * (out.scale / 2.0)
         limits = (-128.0, 0.0) if is_maximum else (0.0, 127.0)
         limited = torch.round(((a - b) * half).clamp(*limits))
         low, high = clamp_limits(out, "NONE")
-        exact = rounded(torch.clamp(a - 2.0 * limited, low, high), -out.zero, 255 - out.zero)
+        return rounded(torch.clamp(a - 2.0 * limited, low, high), -out.zero, 255 - out.zero)
+
     return call.set(_filled(call, finished(exact, truth * out.scale, out)))
 
 
@@ -118,10 +122,12 @@ def squared_difference(call: Call) -> None:
     """The difference as float32, which is not rounded, and its square by a table of one polynomial (chip_square)."""
     a, b, out = call.affine(0), call.affine(1), call.output_affine()
     ua, ub = spread(call, 0), spread(call, 1)
-    with torch.no_grad():
+
+    def exact() -> Tensor:
         weight_a, weight_b, denominator = add_weights(a.number, b.number)
         difference = (float(weight_a) * ua - float(weight_b) * ub) * add_unit(a, b, denominator)
-        exact = rounded(((1.0 / out.scale) * difference) * difference, -out.zero, 255 - out.zero)
+        return rounded(((1.0 / out.scale) * difference) * difference, -out.zero, 255 - out.zero)
+
     real = ua * a.scale - ub * b.scale
     call.set(_filled(call, finished(exact, real * real, out)))
 
@@ -132,12 +138,14 @@ def prelu(call: Call) -> None:
     if not _is_one_constant(call, 1):
         raise call.unsupported("a slope that is neither one number nor one for each channel")
     x, slope = call.value(0), other.scale * call.value(1).reshape(-1)
-    with torch.no_grad():
+
+    def exact() -> Tensor:
         low, high = clamp_limits(out, "NONE")
         above = torch.round(torch.clamp(x * ((1.0 / out.scale) * source.scale), torch.zeros_like(high), high))
         below = torch.clamp(x.clamp(max=0.0) * ((1.0 / out.scale) * (source.scale * slope)), low, high)
         parts = rounded(above, -out.zero, 255 - out.zero) + rounded(below, -out.zero, 255 - out.zero)
-        exact = rounded(torch.clamp(parts, low, high), -out.zero, 255 - out.zero)
+        return rounded(torch.clamp(parts, low, high), -out.zero, 255 - out.zero)
+
     real = x * source.scale
     call.set(finished(exact, torch.where(x > 0, real, real * slope), out))
 

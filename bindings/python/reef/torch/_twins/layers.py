@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from typing import Tuple
+from typing import Callable, Tuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._arithmetic import Affine, exact_sum, requantized
+from .._arithmetic import Affine, exact_sum, fitted, is_float, requantized
 from .call import Call
 
 _CODES = 255.0  # the largest difference of two codes
@@ -48,9 +48,26 @@ def _bound(weights: Tensor, bias: Tensor, channel: int) -> float:
         return float((weights.abs().sum(others).double() * _CODES + bias.abs()).max())
 
 
+def _finish(call: Call, function: Callable[[Tensor, Tensor, Tensor], Tensor], data: Tensor, weights: Tensor, bias: Tensor,
+            scales: Tensor, source: Affine, channel: int, out_channel: int) -> Tensor:
+    """The layer's codes. `function` sums products of data and weights, whose dimension of the outputs is `channel`, and adds the bias; the
+    sum's dimension of the outputs is `out_channel`."""
+    out = call.output_affine()
+    multiplier = layer_multiplier(source, scales, out)
+
+    def along(dimension: int, rank: int) -> Tensor:
+        return multiplier.reshape([-1 if d == dimension else 1 for d in range(rank)])
+
+    if is_float():  # multiplying the weights takes less time than multiplying the sums
+        real = function(data, weights * along(channel, weights.dim()), bias * multiplier)
+        return fitted(real, out, call.activation)
+    total = exact_sum(function, _bound(weights, bias, channel), data, weights, bias)
+    return requantized(total, along(out_channel % total.dim(), total.dim()), out, call.activation)
+
+
 def _convolve(call: Call, groups: int, weights: Tensor, scales: Tensor) -> None:
     """`weights` as PyTorch has them: [outputs, inputs of a group, height, width]."""
-    source, out, x = call.affine(0), call.output_affine(), call.value(0)
+    source, x = call.affine(0), call.value(0)
     stride_y, dilation_y, top, bottom = _window(call, 1, weights.shape[2], "h")
     stride_x, dilation_x, left, right = _window(call, 2, weights.shape[3], "w")
     bias = call.bias(2, source.scale, scales, weights.shape[0])
@@ -61,9 +78,7 @@ def _convolve(call: Call, groups: int, weights: Tensor, scales: Tensor) -> None:
         return F.conv2d(padded, kernel, offset.to(data.dtype), (stride_y, stride_x), (top, left) if symmetric else 0,
                         (dilation_y, dilation_x), groups)
 
-    total = exact_sum(convolved, _bound(weights, bias, 0), _images(x), weights, bias)
-    multiplier = layer_multiplier(source, scales, out).reshape(1, -1, 1, 1)
-    call.set(_as_graph(requantized(total, multiplier, out, call.activation), x.shape[0]))
+    call.set(_as_graph(_finish(call, convolved, _images(x), weights, bias, scales, source, 0, 1), x.shape[0]))
 
 
 def conv_2d(call: Call) -> None:
@@ -80,18 +95,19 @@ def depthwise_conv_2d(call: Call) -> None:
 
 def fully_connected(call: Call) -> None:
     weights, scales = call.weights(1)
-    source, out, x = call.affine(0), call.output_affine(), call.value(0)
+    source, x = call.affine(0), call.value(0)
     bias = call.bias(2, source.scale, scales, weights.shape[0])
-    rows = x.reshape(x.shape[0], -1, weights.shape[1])
-    total = exact_sum(lambda data, kernel, offset: F.linear(data, kernel, offset.to(data.dtype)),
-                      _bound(weights, bias, 0), rows, weights, bias)
-    y = requantized(total, layer_multiplier(source, scales, out), out, call.activation)
+
+    def product(data: Tensor, kernel: Tensor, offset: Tensor) -> Tensor:
+        return F.linear(data, kernel, offset.to(data.dtype))
+
+    y = _finish(call, product, x.reshape(x.shape[0], -1, weights.shape[1]), weights, bias, scales, source, 0, -1)
     call.set(y.reshape(x.shape[0], *call.output_shape()))
 
 
 def transpose_conv(call: Call) -> None:
     weights, scales = call.weights(1)  # [outputs, height, width, inputs]
-    source, out, x = call.affine(2), call.output_affine(), call.value(2)
+    source, x = call.affine(2), call.value(2)
     bias = call.bias(3, source.scale, scales, weights.shape[0])
     stride = (call.attribute("stride_h"), call.attribute("stride_w"))
     sizes, kernel = call.output_shape()[1:3], weights.shape[1:3]
@@ -109,9 +125,8 @@ def transpose_conv(call: Call) -> None:
         cut = whole[:, :, before[0]:before[0] + sizes[0], before[1]:before[1] + sizes[1]]
         return cut + offset.to(data.dtype).reshape(1, -1, 1, 1)
 
-    total = exact_sum(spread, _bound(weights, bias, 0), _images(x), weights.permute(3, 0, 1, 2), bias)
-    multiplier = layer_multiplier(source, scales, out).reshape(1, -1, 1, 1)
-    call.set(_as_graph(requantized(total, multiplier, out, call.activation), x.shape[0]))
+    taps = weights.permute(3, 0, 1, 2)
+    call.set(_as_graph(_finish(call, spread, _images(x), taps, bias, scales, source, 1, 1), x.shape[0]))
 
 
 def batch_matmul(call: Call) -> None:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._arithmetic import rescaled, rounded
+from .._arithmetic import numbers_on, rescaled, rounded
 from .call import Call
 
 
@@ -52,7 +52,7 @@ def strided_slice(call: Call) -> None:
             chosen = [min(max(first, 0), size - 1)]
         if len(chosen) != size or chosen[0] != 0:
             value = (value.narrow(d + 1, chosen[0], len(chosen)) if strides[d] == 1 or len(chosen) == 1
-                     else value.index_select(d + 1, torch.tensor(chosen, device=value.device)))
+                     else value.index_select(d + 1, numbers_on(value.device, tuple(chosen))))
     call.set(value.reshape(value.shape[0], *call.output_shape()))
 
 
@@ -130,7 +130,7 @@ def _taps(size: int, out: int, align_corners: bool, half_pixels: bool) -> Tuple[
 
 def _along(value: Tensor, axis: int, denominator: int, taps: List[Tuple[int, int, int]]) -> Tensor:
     """Weighted sums of two neighbours, weights that add up to the denominator."""
-    low, high, weight = (torch.tensor(column, device=value.device) for column in zip(*taps))
+    low, high, weight = (numbers_on(value.device, column) for column in zip(*taps))
     sizes = [1] * value.dim()
     sizes[axis] = len(taps)
     weights = weight.to(value.dtype).reshape(sizes)
@@ -147,7 +147,7 @@ def resize_bilinear(call: Call) -> None:
     if total > 128:
         raise call.unsupported(f"weights in units of 1/{total}")
     zero = call.output_affine().zero
-    part = torch.tensor(1.0, device=call.value(0).device) / float(total)
+    part = torch.ones((), device=call.value(0).device) / float(total)
     sums = _along(_along(call.value(0) + float(zero), 2, *rows), 3, *columns)
     return call.set(rounded(sums * part, 0.0, 255.0) - float(zero))
 
@@ -164,7 +164,7 @@ def resize_nearest_neighbor(call: Call) -> None:
     align, half, value = call.attribute("align_corners", False), call.attribute("half_pixel_centers", False), call.value(0)
     for axis in (1, 2):
         chosen = _nearest(call.shape(0)[axis], call.output_shape()[axis], align, half)
-        value = value.index_select(axis + 1, torch.tensor(chosen, device=value.device))
+        value = value.index_select(axis + 1, numbers_on(value.device, tuple(chosen)))
     call.set(value)
 
 

@@ -30,7 +30,7 @@ def _total(call: Call, is_mean: bool) -> None:
         count *= u.shape[axis]
     total = exact_sum(lambda x: x.sum(axes), 255.0 * count, u) if axes else u
     inverse = 1.0 / out.scale
-    part = torch.tensor(1.0, device=u.device) / float(count)
+    part = torch.ones((), device=u.device) / float(count)
     multiplier = inverse * (source.scale * part) if is_mean else inverse * source.scale
     call.set(_shaped(call, requantized(total, multiplier, out)))
 

@@ -61,44 +61,48 @@ def by_table(call: Call) -> None:
     if call.op.type not in _UNMARKED and not call.attribute(_MARK, False):
         raise call.unsupported("this operator where the chip has no table for its scales")
     source, out, u = call.affine(operand), call.output_affine(), call.value(operand)
-    with torch.no_grad():
-        codes = call.function_codes(source, out)
-        exact = codes[(u + source.zero).long()] - out.zero
+
+    def exact() -> Tensor:
+        return call.function_codes(source, out)[(u + source.zero).long()] - out.zero
+
     call.set(finished(exact, _real_function(call)(u * source.scale), out))
 
 
 @lru_cache(maxsize=None)
-def _root_table(one: float) -> Tuple[Tensor, Tensor]:
+def _root_table(one: float, device: torch.device) -> Tuple[Tensor, Tensor]:
     coefficients, breaks = _graph.inverse_root(one)
-    return torch.from_numpy(coefficients), torch.from_numpy(breaks)
+    return torch.from_numpy(coefficients).to(device), torch.from_numpy(breaks).to(device)
 
 
 def _root(one: float, x: Tensor) -> Tensor:
-    coefficients, breaks = (table.to(x.device) for table in _root_table(one))
+    coefficients, breaks = _root_table(one, x.device)
     return chip_round(reciprocal_root(coefficients, breaks, x), 65535)
 
 
 def softmax(call: Call) -> None:
     source, out, u = call.affine(0), call.output_affine(), call.value(0)
     beta = float(call.attribute("beta", 1.0))
-    with torch.no_grad():
-        scale = np.float32(source.number) * np.float32(beta)
-        table = torch.from_numpy(_graph.exponentials(float(scale))).to(device=u.device, dtype=torch.float64)
+
+    def exact() -> Tensor:
+        scale = float(np.float32(source.number) * np.float32(beta))
+        table = call.kept("exponentials", lambda: torch.from_numpy(_graph.exponentials(scale)).to(device=u.device, dtype=torch.float64))
         numerators = table[(u.amax(-1, keepdim=True) - u).long()]
-        one = torch.tensor(1.0, device=u.device) / _EXP_ONE
+        one = torch.ones((), device=u.device) / _EXP_ONE
         root = _root(_ROOT_ONE, numerators.sum(-1, keepdim=True).to(torch.float32) * one).double()
         inverse = torch.round(((root * root).to(torch.float32) * one).clamp(0.0, 32768.0)).double()
-        unit = torch.tensor(1.0, device=u.device) / _ROOT_ONE
+        unit = torch.ones((), device=u.device) / _ROOT_ONE
         multiplier = 256.0 * (unit * unit)
         products = (numerators * inverse).clamp(max=2.0**31 - 1).to(torch.float32)
-        exact = torch.round((products * multiplier).clamp(0.0, 255.0))
+        return torch.round((products * multiplier).clamp(0.0, 255.0))
+
     call.set(finished(exact, torch.softmax(u * (source.scale * beta), -1), out))
 
 
 def l2_normalization(call: Call) -> None:
     """Times one over the root of the sum of squares, which is rounded to 16 bits, in one of two units."""
     out, u = call.output_affine(), call.value(0)
-    with torch.no_grad():
+
+    def exact() -> Tensor:
         squares = (u * u).double().sum(-1, keepdim=True)
         is_small = squares < _ROOT_SPLIT
         total = squares.to(torch.float32)
@@ -107,7 +111,8 @@ def l2_normalization(call: Call) -> None:
         multiplier = (1.0 / out.scale) * (1.0 / ones)
         low, high = clamp_limits(out, "NONE")
         products = (u.double() * root).to(torch.float32)
-        exact = rounded(torch.clamp(products * multiplier, low, high), -out.zero, 255 - out.zero)
+        return rounded(torch.clamp(products * multiplier, low, high), -out.zero, 255 - out.zero)
+
     call.set(finished(exact, F.normalize(u, dim=-1, eps=1e-6), out))
 
 
