@@ -135,6 +135,7 @@ std::vector<unsigned char> run(reef::Interpreter& interpreter) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const char* const usage = "usage: endurance MODEL [--runs N] [--opens N] [--device cpu|virtual|usb:0]";
   std::string model_path;
   long runs = 100000, opens = 1000;
   reef::Options options;
@@ -147,13 +148,15 @@ int main(int argc, char** argv) {
       opens = std::atol(next);
     } else if (word == "--device") {
       options.device = next;
+    } else if (word.rfind("--", 0) == 0) {
+      fail(usage);
     } else {
       model_path = word;
       continue;
     }
     ++i;
   }
-  if (model_path.empty()) fail("usage: endurance MODEL [--runs N] [--opens N] [--device cpu|virtual|usb:0]");
+  if (model_path.empty()) fail(usage);
 
   std::vector<unsigned char> expected;
   if (runs > 0) {
