@@ -370,7 +370,8 @@ Status eval(EvalArguments arguments) {
     }
     for (const std::string& note : result->run.devices.notes) print_error("reef: note: {}\n", note);
     warn_about_offset(arguments, *result);
-    const bool is_float = data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !compiler::computes_in_bytes(*model);
+    const bool is_float =
+        data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !compiler::computes_in_bytes(*model);
     print_eval_summary(arguments, *dataset, *result, run.place, is_compiled(*model), is_float);
   }
   return ok_status();

@@ -225,7 +225,9 @@ REEF_LIBUSB int libusb_get_bos_descriptor(libusb_device_handle* /*handle*/, void
 REEF_LIBUSB void libusb_free_bos_descriptor(void* /*bos*/) {}
 REEF_LIBUSB int libusb_get_usb_2_0_extension_descriptor(libusb_context*, void*, void** found) { return none(found); }
 REEF_LIBUSB void libusb_free_usb_2_0_extension_descriptor(void*) {}
-REEF_LIBUSB int libusb_get_ss_usb_device_capability_descriptor(libusb_context*, void*, void** found) { return none(found); }
+REEF_LIBUSB int libusb_get_ss_usb_device_capability_descriptor(libusb_context*, void*, void** found) {
+  return none(found);
+}
 REEF_LIBUSB void libusb_free_ss_usb_device_capability_descriptor(void*) {}
 REEF_LIBUSB int libusb_get_container_id_descriptor(libusb_context*, void*, void** found) { return none(found); }
 REEF_LIBUSB void libusb_free_container_id_descriptor(void*) {}

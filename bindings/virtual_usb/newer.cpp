@@ -33,7 +33,9 @@ REEF_LIBUSB int libusb_get_platform_descriptor(libusb_context*, void*, void** fo
 REEF_LIBUSB void libusb_free_platform_descriptor(void*) {}
 
 // Releases 1.0.28 to 1.0.30.
-REEF_LIBUSB int libusb_get_ssplus_usb_device_capability_descriptor(libusb_context*, void*, void** found) { return none(found); }
+REEF_LIBUSB int libusb_get_ssplus_usb_device_capability_descriptor(libusb_context*, void*, void** found) {
+  return none(found);
+}
 REEF_LIBUSB void libusb_free_ssplus_usb_device_capability_descriptor(void*) {}
 // Bus and address, as on Linux.
 REEF_LIBUSB unsigned long libusb_get_session_data(libusb_device* device) {

@@ -11,9 +11,6 @@
 #include "formats/tflite/writer.h"
 
 namespace reef::compiler {
-namespace {
-
-}  // namespace
 
 Result<ChipTime> estimate_time(const ir::Model& model, const chip::LinkProfile* link, const Budget& budget) {
   ir::Model quantized = model;

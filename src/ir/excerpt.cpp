@@ -8,7 +8,6 @@
 #include "base/at.h"
 
 namespace reef::ir {
-namespace {}  // namespace
 
 Model excerpt(const Model& model, std::span<const Operator> operators, std::span<const std::int32_t> outputs,
               std::size_t subgraph, std::span<const std::int32_t> given) {

@@ -22,12 +22,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 }  // namespace
 
-constinit const OpDef atan2_op = define({.name = name_of(Op::ATAN2),
-                                         .summary = "Angle of a point from its y and x coordinates.",
-                                         .types = "float32; float64",
-                                         .form = Form::kBinary,
-                                         .infer = infer,
-                                         .prepare = prepare,
-                                         .chip = {.instead = "Compute it on the CPU behind the model."}});
+constinit const OpDef atan2_op =
+    with_inference(infer, define({.name = name_of(Op::ATAN2),
+                                  .summary = "Angle of a point from its y and x coordinates.",
+                                  .types = "float32; float64",
+                                  .form = Form::kBinary,
+                                  .prepare = prepare,
+                                  .chip = {.instead = "Compute it on the CPU behind the model."}}));
 
 }  // namespace reef::ops

@@ -6,7 +6,6 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {}  // namespace
 
 constinit const OpDef greater_equal_op =
     define({.name = name_of(Op::GREATER_EQUAL),

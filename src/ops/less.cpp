@@ -6,7 +6,6 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {}  // namespace
 
 constinit const OpDef less_op = define({.name = name_of(Op::LESS),
                                         .summary = "Whether elements of the first input are less, with broadcasting.",

@@ -5,7 +5,6 @@
 #include "ops/op_def.h"
 
 namespace reef::ops {
-namespace {}  // namespace
 
 constinit const OpDef not_equal_op = define({.name = name_of(Op::NOT_EQUAL),
                                              .summary = "Whether elements differ, with broadcasting.",

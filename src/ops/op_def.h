@@ -97,7 +97,7 @@ inline Status give_shape(InferContext& ctx, Shape shape) {
   return ok_status();
 }
 
-// Shape inference of each form, where the op has none of its own.
+// Shape inference of each form.
 Status infer_same_shape(InferContext& ctx);  // output 0 has the shape of input 0
 Status infer_broadcast(InferContext& ctx);   // inputs 0 and 1 broadcast, as in NumPy
 Status infer_reduce(InferContext& ctx);      // input 1 has axes of input 0, "keep_dims" says what is left of them
@@ -108,9 +108,9 @@ consteval OpDef define(OpDef def) {
   if (is_binary || is_reduction) def.inputs = {2, 2};
   if (def.form == Form::kUnary) def.elementwise = input_set({0});
   if (is_binary) def.elementwise = input_set({0, 1});
-  if (!def.infer && def.form == Form::kUnary) def.infer = infer_same_shape;
-  if (!def.infer && is_binary) def.infer = infer_broadcast;
-  if (!def.infer && is_reduction) def.infer = infer_reduce;
+  if (def.form == Form::kUnary) def.infer = infer_same_shape;
+  if (is_binary) def.infer = infer_broadcast;
+  if (is_reduction) def.infer = infer_reduce;
   if (def.name.empty() || def.summary.empty()) throw "an op needs a name and a summary";
 #ifndef __SANITIZE_ADDRESS__  // under the sanitizers gcc does not take the address of a function in another file for
                               // non-null
@@ -118,6 +118,13 @@ consteval OpDef define(OpDef def) {
 #endif
   if (def.types.empty()) throw "an op needs the list of types it supports";
   if (def.inputs.min > def.inputs.max || def.outputs.min > def.outputs.max) throw "arity bounds are crossed";
+  return def;
+}
+
+// An op of a form whose shape inference is its own all the same. (define() cannot ask whether there is one: under the
+// sanitizers gcc does not compare functions with null while compiling.)
+consteval OpDef with_inference(Status (*infer)(InferContext&), OpDef def) {
+  def.infer = infer;
   return def;
 }
 

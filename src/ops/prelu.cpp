@@ -81,13 +81,14 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-constinit const OpDef prelu_op = define(
-    {.name = name_of(Op::PRELU),
-     .summary = "Multiplies negative elements by alpha.",
-     .types = "float32; int8; uint8; int16 (alpha int8)",
-     .form = Form::kBinary,
-     .infer = infer,
-     .prepare = prepare,
-     .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});
+constinit const OpDef prelu_op = with_inference(infer, define({.name = name_of(Op::PRELU),
+                                                               .summary = "Multiplies negative elements by alpha.",
+                                                               .types = "float32; int8; uint8; int16 (alpha int8)",
+                                                               .form = Form::kBinary,
+                                                               .prepare = prepare,
+                                                               .chip = {.first_runtime = 12,
+                                                                        .rules = kChipRules,
+                                                                        .parameters = input_set({1}),
+                                                                        .evidence = chip::kStamped12}}));
 
 }  // namespace reef::ops

@@ -4,7 +4,6 @@
 #include "ops/reduce.h"
 
 namespace reef::ops {
-namespace {}  // namespace
 
 constinit const OpDef reduce_all_op = define({.name = name_of(Op::REDUCE_ALL),
                                               .summary = "Whether all elements along axes are true.",

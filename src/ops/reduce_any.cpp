@@ -4,7 +4,6 @@
 #include "ops/reduce.h"
 
 namespace reef::ops {
-namespace {}  // namespace
 
 constinit const OpDef reduce_any_op = define({.name = name_of(Op::REDUCE_ANY),
                                               .summary = "Whether any element along axes is true.",

@@ -7,7 +7,6 @@
 #include "partition/segments.h"
 
 namespace reef::partition {
-namespace {}  // namespace
 
 ir::Model extract_model(const ir::Model& model, const std::vector<std::int32_t>& ops,
                         const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs) {
