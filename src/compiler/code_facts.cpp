@@ -45,6 +45,23 @@ double cycles_of(const tiled::LocalCopies& step) {
   return most > 0 ? most + kCyclesPerRound : 0;
 }
 
+// Cycles of weights that pass by the one tile that computes a dense layer: they do not fit into the tiles that they
+// would belong on. A line takes its time on the ring however few of its cells have weights. Shapes let expect that
+// weights stay in the tiles, as Google's compiler has it.
+double cycles_of_passing_lines(const tiled::TiledProgram& program, const tiled::Step& step) {
+  constexpr double kCyclesPerLine = double{chip::kWideLineBytes} / chip::kRingBytesPerCycle;
+  const auto is_pixel = [&](std::int32_t t) { return program.tensor(t).height * program.tensor(t).width == 1; };
+  const bool is_dense = std::holds_alternative<tiled::Convolution>(step.work) &&
+                        std::all_of(step.reads.begin(), step.reads.end(), is_pixel) &&
+                        std::all_of(step.writes.begin(), step.writes.end(), is_pixel);
+  double cycles = 0;
+  for (const std::int32_t index : step.parameters_used) {
+    const tiled::ParameterChunk& chunk = program.chunk(index);
+    if (is_dense && chunk.is_cached() && chunk.part_lines == 0) cycles += chunk.lines * kCyclesPerLine;
+  }
+  return cycles;
+}
+
 void add_step(const tiled::Step& step, partition::OpInCode& op) {
   if (const auto* ring = std::get_if<tiled::RingCopies>(&step.work)) {
     op.move_cycles += cycles_of(*ring);
@@ -82,6 +99,7 @@ partition::PartInCode facts_of(const PartCode& code, std::span<const std::int32_
     partition::OpInCode& op = facts.of_op[static_cast<std::size_t>(at - ops.begin())];
     op.instruction_bytes += (code.step_rows[i + 1] - code.step_rows[i]) * chip::kInstructionRowBytes;
     add_step(step, op);
+    op.move_cycles += cycles_of_passing_lines(program, step);
     for (const std::int32_t index : step.parameters_used) {
       const tiled::ParameterChunk& chunk = program.chunk(index);
       if (!chunk.is_cached()) op.streamed_bytes += static_cast<std::int64_t>(chunk.bytes.size());

@@ -10,7 +10,6 @@
 #include "lower/convolution.h"
 #include "lower/lowerings.h"
 #include "lower/shared_steps.h"
-#include "ops/chip_layer_work.h"
 
 namespace reef::lower {
 namespace {
@@ -19,6 +18,9 @@ using tiled::FullyConnected;
 
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
+constexpr std::int32_t kMostLoops = 1 << 14;  // steps of a loop of a tensor operation
+// Of a tile: more would leave no room for scratch.
+constexpr std::int32_t kMostPartLines = chip::kWideLines - 64;
 // Weights that pass by come in blocks of so many lines, two of which are there at a time.
 constexpr std::int32_t kMostBlockWords = 256;
 // Inputs whose pixels have padding are used as they lie if it takes no more than so many words, or twice as many as
@@ -79,8 +81,7 @@ std::int32_t words_of(const TiledTensor& tensor) {
 }
 
 bool fits_tiles(const FullyConnected& layer, std::int32_t run) {
-  return layer.input_words <= ops::kMostDenseWords &&
-         std::int64_t{run / chip::kCells} * layer.group_lines() <= ops::kMostDenseLines;
+  return layer.input_words <= kMostLoops && std::int64_t{run / chip::kCells} * layer.group_lines() <= kMostPartLines;
 }
 
 // More weights than the tiles can keep each for itself: one tile computes everything, as a convolution of one pixel,
@@ -93,7 +94,7 @@ Status lower_by_stream(Builder& builder, std::int32_t op, std::int32_t from) {
   ConvolutionOf what;
   what.windows.y.outputs = what.windows.x.outputs = 1;
   for (what.block_words = std::min(words, kMostBlockWords); words % what.block_words != 0;) --what.block_words;
-  if (words / what.block_words > ops::kMostDenseWords) {
+  if (words / what.block_words > kMostLoops) {
     return unsupported("{} inputs cannot be cut into blocks of equal size", inputs);
   }
   REEF_ASSIGN_OR_RETURN(what.input, builder.grid(from, {1, 1, inputs}));

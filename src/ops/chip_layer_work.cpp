@@ -56,26 +56,10 @@ Layer layer_of(const OpContext& ctx, const LayerShape& shape, int weights_index,
   return layer;
 }
 
-// One tile computes everything, and all weights pass by it. A line takes its time on the ring however few of its cells
-// have weights.
-ChipWork passing_layer_work(const OpContext& ctx, const Layer& layer, double vectors) {
-  constexpr double kCyclesPerLine = double{chip::kWideLineBytes} / chip::kRingBytesPerCycle;
-  const double lines = static_cast<double>(layer.lines());
-  ChipWork work =
-      work_of(ctx, vectors * lines, vectors * (kVectorGap + lines * (kCyclesPerLine - 1)), kConvolutionRows);
-  work.parameter_bytes = layer.bytes;
-  work.parameter_lines = layer.lines();
-  work.group_lines = layer.group_lines();
-  return work;
-}
-
 // A vector in, a vector out: 64 outputs a tile, whose weights stay there.
 ChipWork vector_layer_work(const OpContext& ctx, const Layer& layer, double vectors) {
   constexpr double kRowsOfLayer = 45, kRowsPerInput = 0.18, kMostInputs = 1900, kCyclesPerInput = 0.2;
   const double rounds = divide_up(layer.groups, chip::kTiles);
-  if (layer.sum_steps > kMostDenseWords || rounds * static_cast<double>(layer.group_lines()) > kMostDenseLines) {
-    return passing_layer_work(ctx, layer, vectors);
-  }
   const double inputs = layer.shape.input_channels;
   ChipWork work = work_of(ctx, vectors * rounds * static_cast<double>(layer.sum_steps),
                           vectors * (kVectorGap + kCyclesPerInput * inputs), {0, 0});

@@ -16,6 +16,14 @@
 //
 // It costs five operators and two roundings of a, so that it loses where tokens are of the same size. For the chip the
 // second pass is a normalization by the root of the mean square like any other.
+//
+// Where the small tokens are constants, such as a class token that has just been put beside the patches, what they come
+// to is known, and one operator is enough. Their variances get a guard of their own, as large as the variances of the
+// others, so that factors are of one size, and what is missing in their rows is added behind:
+//
+//   after:  r = RSQRT(v + guards);  y = c * r + (what the constants come to, less what c * r is in their rows)
+#include <cmath>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -55,7 +63,11 @@ class Normalizer {
       if (places[i].sum < 0) {
         graph_.operators.push_back(before[i]);
       } else {
-        add_passes(before, places[i], before[i]);
+        if (places[i].constants) {
+          add_constants(before, places[i], before[i]);
+        } else {
+          add_passes(before, places[i], before[i]);
+        }
       }
     }
     drop_unread(model_);
@@ -63,9 +75,15 @@ class Normalizer {
   }
 
  private:
+  // Tokens that are constants: rows `first` to `end` of these values, one for each element of the tokens' tensor.
+  struct ConstantTokens {
+    std::int32_t first = 0, end = 0;
+    std::vector<float> values;
+  };
   // Operators by their numbers; `centred`: the tensor that is normalized.
   struct Place {
     std::int32_t mean = -1, sum = -1, root = -1, centred = -1;
+    std::optional<ConstantTokens> constants = std::nullopt;
   };
 
   const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
@@ -94,7 +112,9 @@ class Normalizer {
       place.sum = maker(uses, op(place.root).inputs[0], Op::ADD);
       if (place.sum < 0 || !is_number(op(place.sum).inputs[1])) continue;
       place.mean = maker(uses, op(place.sum).inputs[0], Op::MEAN);
-      if (place.mean >= 0 && squares(uses, op(place.mean).inputs[0], place.centred)) return place;
+      if (place.mean < 0 || !squares(uses, op(place.mean).inputs[0], place.centred)) continue;
+      place.constants = constant_tokens(uses, place.centred);
+      return place;
     }
     return {};
   }
@@ -113,6 +133,25 @@ class Normalizer {
     return difference >= 0 && centring >= 0 && op(difference).inputs == op(centring).inputs;
   }
 
+  // Of ADD(PAD(x), constants) minus its mean, [1, tokens, channels]: the tokens that PAD adds on one side.
+  std::optional<ConstantTokens> constant_tokens(const ir::Uses& uses, std::int32_t centred) const {
+    const std::int32_t centring = maker(uses, centred, Op::SUB);
+    const std::int32_t sum = centring < 0 ? -1 : maker(uses, op(centring).inputs[0], Op::ADD);
+    if (sum < 0) return std::nullopt;
+    const std::int32_t pad = maker(uses, op(sum).inputs[0], Op::PAD), constant = op(sum).inputs[1];
+    const ir::Shape& shape = tensor(centred).shape;
+    if (pad < 0 || shape.rank() != 3 || shape[0] != 1 || !is_float_constant(model_, tensor(constant)) ||
+        tensor(constant).shape != shape) {
+      return std::nullopt;
+    }
+    const std::vector<std::int32_t> amounts = int_values<std::int32_t>(model_, tensor(op(pad).inputs[1]));
+    if (amounts.size() != 6 || amounts[0] + amounts[1] + amounts[4] + amounts[5] != 0) return std::nullopt;
+    if ((amounts[2] > 0) == (amounts[3] > 0)) return std::nullopt;
+    const std::int32_t first = amounts[2] > 0 ? 0 : shape[1] - amounts[3];
+    const std::int32_t end = amounts[2] > 0 ? amounts[2] : shape[1];
+    return ConstantTokens{first, end, float_values(model_, tensor(constant))};
+  }
+
   // A copy of an operator with other operands and a new result like its own.
   std::int32_t add_like(const ir::Operator& other, std::vector<std::int32_t> inputs, const std::string& name) {
     const std::int32_t made = graph::Appender(model_).add_tensor(name, tensor(other.outputs[0]).shape);
@@ -125,6 +164,43 @@ class Normalizer {
   std::int32_t number(const std::string& name, float value) {
     return graph::Appender(model_).add_constant(name, ir::Shape({1}), ir::DataType::kFloat32,
                                                 std::vector<float>{value});
+  }
+
+  void add_constants(const std::vector<ir::Operator>& before, const Place& place, const ir::Operator& product) {
+    const auto from = [&](std::int32_t index) -> const ir::Operator& {
+      return before[static_cast<std::size_t>(index)];
+    };
+    const ir::Operator &sum = from(place.sum), &root = from(place.root);
+    const ir::Shape shape = tensor(place.centred).shape;
+    const float guard = float_values(model_, tensor(sum.inputs[1]))[0];
+    const float own_guard = seen(from(place.mean).outputs[0]).max;
+    std::vector<float> guards(static_cast<std::size_t>(shape[1]), guard);
+    std::vector<float> missing(static_cast<std::size_t>(shape.elements()), 0.0F);
+    const auto width = static_cast<std::size_t>(shape[2]);
+    for (auto row = static_cast<std::size_t>(place.constants->first);
+         row < static_cast<std::size_t>(place.constants->end); ++row) {
+      const float* const values = place.constants->values.data() + row * width;
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < width; ++i) mean += values[i] / static_cast<double>(width);
+      for (std::size_t i = 0; i < width; ++i)
+        variance += (values[i] - mean) * (values[i] - mean) / static_cast<double>(width);
+      const double less = 1 / std::sqrt(variance + guard) - 1 / std::sqrt(variance + own_guard);
+      for (std::size_t i = 0; i < width; ++i) missing[row * width + i] = static_cast<float>((values[i] - mean) * less);
+      guards[row] = own_guard;
+    }
+    const std::string name = tensor(product.outputs[0]).name;
+    graph::Appender make(model_);
+    const std::int32_t guarded =
+        add_like(sum,
+                 {sum.inputs[0],
+                  make.add_constant(name + "/guards", ir::Shape({1, shape[1], 1}), ir::DataType::kFloat32, guards)},
+                 name + "/guarded");
+    const std::int32_t y =
+        add_like(product, {place.centred, add_like(root, {guarded}, name + "/factor")}, name + "/rest");
+    ir::Operator last = sum;
+    last.inputs = {y, make.add_constant(name + "/constants", shape, ir::DataType::kFloat32, missing)};
+    last.outputs = product.outputs;
+    graph_.operators.push_back(std::move(last));
   }
 
   void add_passes(const std::vector<ir::Operator>& before, const Place& place, const ir::Operator& product) {

@@ -216,6 +216,38 @@ TEST(QuantizeRewrites, TokensOfVeryDifferentSizeAreNormalizedTwice) {
   EXPECT_EQ(count_in(of_one_size, same), 0);
 }
 
+// A class token in front of the others, as the importer writes it: what it comes to is known.
+TEST(QuantizeRewrites, ConstantTokensAreNormalizedBeforehand) {
+  Network net;
+  const ir::Shape more{1, kRows + 1, kWidth}, narrow{1, kRows + 1, 1};
+  const std::int32_t amounts = net.ints({0, 0, 1, 0, 0, 0});
+  net.graph().tensors.back().shape = {3, 2};
+  const std::int32_t padded = net.add("PAD", "PadOptions", {net.x, amounts}, more);
+  const std::int32_t token = net.floats(more, 0.01F, 0.02F);
+  std::vector<float> values = float_values(net.model, net.graph().tensors[static_cast<std::size_t>(token)]);
+  std::fill(values.begin() + kWidth, values.end(), 0.0F);
+  set_constant(net.model, net.graph().tensors[static_cast<std::size_t>(token)], values);
+  const std::int32_t tokens = net.add("ADD", "AddOptions", {padded, token}, more);
+  const auto mean_of = [&](std::int32_t from) {
+    const std::int32_t result = net.add("MEAN", "ReducerOptions", {from, net.ints({2})}, narrow);
+    net.last().attributes.set("keep_dims", true);
+    return result;
+  };
+  const std::int32_t mean = mean_of(tokens);
+  const std::int32_t squares = net.add("SQUARED_DIFFERENCE", "SquaredDifferenceOptions", {tokens, mean}, more);
+  const std::int32_t sum = net.add("ADD", "AddOptions", {mean_of(squares), net.floats({1}, 1e-6F, 0)}, narrow);
+  const std::int32_t centred = net.add("SUB", "SubOptions", {tokens, mean}, more);
+  const auto model = net.done(net.add("MUL", "MulOptions", {centred, net.add("RSQRT", "", {sum}, narrow)}, more));
+  const auto calibration = calibrate(model, Normal(), kSamples, {});
+  ASSERT_TRUE(calibration.ok()) << calibration.status().message();
+  ir::Model changed = *model;
+  EXPECT_EQ(normalize_twice(changed, *calibration), 1);
+  EXPECT_EQ(count_of(changed, "RSQRT"), 1);
+  EXPECT_EQ(count_of(changed, "ADD"), 3);
+  expect_same_outputs(model, changed);
+  EXPECT_GT(gain_by_rewriting(*model), 6);
+}
+
 TEST(QuantizeRewrites, SumsInFrontOfANormalizationLeaveTheirMeansOut) {
   Network net;
   const ir::Shape wide{1, kRows, kWidth};
