@@ -183,6 +183,18 @@ TEST_F(CommandLineCodegen, VerifySeesAnotherModelByItsInputs) {
   EXPECT_TRUE(says(outcome, "its input 0 is int8[1, 12, 20, 8], the source's is int8[1, 12, 24, 8]")) << outcome.text;
 }
 
+// Scores of several scales in one table, too large to be joined on the chip.
+TEST_F(CommandLineCodegen, OutputsThatDoNotFitWhenJoinedMayBeSplit) {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 20, 20, 16}), 32, 3);
+  const std::int32_t a = model.reshape(model.conv(x, 6 * 91, 1), {1, 2400, 91});
+  const std::int32_t b = model.reshape(model.conv(x, 6 * 91, 3), {1, 2400, 91});
+  save(model.finish({model.concatenation({a, b}, 1)}), source_);
+  const Outcome outcome = compile("--no-verify");
+  EXPECT_TRUE(says(outcome, "no code for it yet, first op 5 CONCATENATION: ")) << outcome.text;
+  EXPECT_TRUE(says(outcome, "; `reef quantize --split-outputs` gives out the parts that it joins")) << outcome.text;
+}
+
 TEST_F(CommandLineCodegen, WhatIsNotCompiledIsSaid) {
   const Outcome audit = reef("audit " + source_);
   EXPECT_EQ(audit.exit_code, 1);

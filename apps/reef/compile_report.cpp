@@ -154,14 +154,24 @@ report::Summary summary_of(const compiler::CompileOptions& options, const Compil
   return summary;
 }
 
+// "first op 3 CONV_2D: why", and what to do about it where that is known.
+std::string first_without_code(const CompiledFile& file) {
+  const lower::RefusedOp& first = file.without_code.front();
+  const ir::Subgraph& graph = file.plan.model->subgraphs[0];
+  const ir::Operator& op = graph.operators[static_cast<std::size_t>(first.op)];
+  const bool joins_output = op.type == Op::CONCATENATION &&
+                            std::find(graph.outputs.begin(), graph.outputs.end(), op.outputs[0]) != graph.outputs.end();
+  return fmt::format("first op {} {}: {}{}", first.op, op.type, first.reason,
+                     joins_output ? "; `reef quantize --split-outputs` gives out the parts that it joins" : "");
+}
+
 // What Reef says only when it speaks for itself; Google's compiler's output ends elsewhere.
 std::string own_notes(const CompiledFile& file) {
   std::string text = rewrite_notes(file);
   if (!file.without_code.empty()) {
-    const lower::RefusedOp& first = file.without_code.front();
-    text += fmt::format("reef: {}: {} on the CPU only because Reef has no code for them yet, first op {} {}: {}\n",
-                        file.input, counted(static_cast<std::int64_t>(file.without_code.size()), "operator"), first.op,
-                        file.plan.model->subgraphs[0].operators[static_cast<std::size_t>(first.op)].type, first.reason);
+    const auto count = static_cast<std::int64_t>(file.without_code.size());
+    text += fmt::format("reef: {}: {} on the CPU only because Reef has no code for {} yet, {}\n", file.input,
+                        counted(count, "operator"), count == 1 ? "it" : "them", first_without_code(file));
   }
   for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
   return text;
@@ -175,10 +185,8 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
                         file.input, left, all, shell_word(file.source));
   }
   if (!file.without_code.empty()) {
-    const lower::RefusedOp& first = file.without_code.front();
-    text += fmt::format("reef: {}: {} of them only because Reef has no code for them yet, first op {} {}: {}\n",
-                        file.input, file.without_code.size(), first.op,
-                        file.plan.model->subgraphs[0].operators[static_cast<std::size_t>(first.op)].type, first.reason);
+    text += fmt::format("reef: {}: {} of them only because Reef has no code for them yet, {}\n", file.input,
+                        file.without_code.size(), first_without_code(file));
   }
   const bool has_code = std::any_of(file.ops.begin(), file.ops.end(), [](const CompiledOp& op) { return op.has_code; });
   if (file.verified.done) {

@@ -106,6 +106,13 @@ TEST(Dealing, FewSamplesAreMeasuredWithRangesThatHaveNotSeenThem) {
   state.refresh(options);
   const auto wide = session.measure(state);
   ASSERT_TRUE(narrow.ok() && wide.ok());
+  int limited = 0;
+  for (const ir::Operator& op : model->subgraphs[0].operators) {
+    if (op.attributes.get_enum("fused_activation_function", "NONE") != "RELU6") continue;
+    EXPECT_LE(state.plan.ranges[static_cast<std::size_t>(op.outputs[0])].max, 6) << "room beyond what a value can be";
+    ++limited;
+  }
+  EXPECT_GT(limited, 0);
   // Position in measured(), which is 0 to 7 here.
   EXPECT_LT(wide->noise[0][OneIsLoud::kLoud], narrow->noise[0][OneIsLoud::kLoud] / 4);
   EXPECT_GT(wide->noise[0][0], narrow->noise[0][0]);

@@ -89,6 +89,15 @@ std::set<std::int32_t> float_borders(const ir::Model& model, const std::vector<D
   return result;
 }
 
+// What an activation limits is no larger on other samples: it needs no room beyond.
+void keep_to_activations(const ir::Subgraph& graph, std::vector<Range>& ranges) {
+  for (const ir::Operator& op : graph.operators) {
+    if (op.outputs.empty() || op.attributes.get_enum("fused_activation_function", "NONE") != "RELU6") continue;
+    Range& range = ranges[static_cast<std::size_t>(op.outputs[0])];
+    range.max = std::min(range.max, 6.0f);
+  }
+}
+
 // By how many standard errors something has to be better. On a few samples the standard error is itself uncertain, as
 // Student's distribution says: 3 samples need 3 of them, 12 samples 1.5, 100 samples one.
 double doubt_of_few(std::size_t samples) { return 1 + 6 / static_cast<double>(std::max<std::size_t>(samples, 1)); }
@@ -129,6 +138,7 @@ void State::refresh(const QuantizeOptions& options) {
     if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
     plan.ranges[t] = known->second;
   }
+  keep_to_activations(model->subgraphs[0], plan.ranges);
   if (options.mode == Mode::kInt8) leave_headroom(*model, *calibration, plan.ranges);
 }
 
