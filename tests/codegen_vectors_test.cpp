@@ -215,6 +215,21 @@ TEST(CodegenVectors, AVectorThatOnlyLeaves) {
   }
 }
 
+// No layer stands between the transfer of the input and the copies of a row that SOFTMAX is spread over tiles with.
+TEST(CodegenVectors, SoftmaxRightBehindTheInput) {
+  for (const int size : {65, 300, 1001, 2000}) {
+    QuantizedModel quantized;
+    const ir::Model model = quantized.finish({quantized.softmax(quantized.input({1, size}))});
+    for (const auto level : {tiled::Level::kAsGoogle, tiled::Level::kBetter, tiled::Level::kFast}) {
+      SCOPED_TRACE(fmt::format("{} elements, level {}", size, static_cast<int>(level)));
+      const auto package = compiled(model, level);
+      ASSERT_TRUE(package.ok()) << package.status().message();
+      const Status runs = runs_as_chip_reference(model, *package, 1);
+      EXPECT_TRUE(runs.ok()) << runs.message();
+    }
+  }
+}
+
 // More weights than the tiles of the outputs can keep: they pass by one tile.
 TEST(CodegenVectors, ManyInputs) {
   QuantizedModel model;

@@ -68,7 +68,7 @@ std::string shape_text(const ir::Tensor& tensor) {
 
 void print_border(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    const ir::Tensor& tensor = graph.tensors[at(index)];
     print_text("{} '{}' {}{}\n", role, printable(tensor.name), ir::type_name(tensor.type), shape_text(tensor));
   }
 }
@@ -86,7 +86,7 @@ void print_summary(const ConvertOptions& options, const compiler::FrontEndResult
   print_text("wrote {} ({})\n", options.output, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
   const bool is_float = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
     return !op.outputs.empty() && op.outputs[0] >= 0 && op.type != Op::DEQUANTIZE &&
-           graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kFloat32;
+           graph.tensors[at(op.outputs[0])].type == ir::DataType::kFloat32;
   });
   print_text("next: reef compile {}{}\n", shell_word(options.output), is_float ? " --data PICTURES" : "");
 }
@@ -96,7 +96,7 @@ Json summary_json(const ConvertOptions& options, const compiler::FrontEndResult&
   const auto border = [&](const std::vector<std::int32_t>& indices) {
     Json list = Json::array();
     for (const std::int32_t index : indices) {
-      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+      const ir::Tensor& tensor = graph.tensors[at(index)];
       const auto& sizes = tensor.shape_signature.empty() ? tensor.shape.dims() : tensor.shape_signature;
       list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", sizes}});
     }

@@ -189,7 +189,7 @@ Result<std::vector<std::string>> keys_of(const EvalArguments& arguments, const d
   }
   for (const std::int64_t sample : samples) {
     const std::int64_t stored = dataset.stored_number(sample);
-    keys.push_back(!given.empty() ? given[static_cast<std::size_t>(stored)]
+    keys.push_back(!given.empty() ? given[at(stored)]
                    : are_files    ? dataset.name_of(sample)
                                   : fmt::format("{}", stored));
   }

@@ -43,7 +43,7 @@ std::string shape_and_type(const ir::Tensor& tensor) {
 
 std::string tensor_reference(const ir::Subgraph& graph, std::int32_t index) {
   if (index < 0) return "none";
-  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+  const ir::Tensor& tensor = graph.tensors[at(index)];
   return fmt::format("%{} {}", index, shape_and_type(tensor));
 }
 
@@ -119,7 +119,7 @@ Json model_json(const InspectOptions& options, const ir::Model& model, std::size
     json["signatures"].push_back(std::move(row));
   }
   for (const ir::Metadata& metadata : model.metadata) {
-    const std::size_t bytes = model.buffers[static_cast<std::size_t>(metadata.buffer)].data.size();
+    const std::size_t bytes = model.buffers[at(metadata.buffer)].data.size();
     json["metadata"].push_back({{"name", metadata.name}, {"bytes", bytes}});
   }
   return json;
@@ -127,7 +127,7 @@ Json model_json(const InspectOptions& options, const ir::Model& model, std::size
 
 void print_io(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    const ir::Tensor& tensor = graph.tensors[at(index)];
     print_text("  {:<7} %{:<4} {:<28} '{}'  {}\n", role, index, shape_and_type(tensor), printable(tensor.name),
                ir::describe_quantization(tensor.quantization));
   }
@@ -194,7 +194,7 @@ void print_summary(const InspectOptions& options, const ir::Model& model, std::s
   if (!model.description.empty()) print_text("description: {}\n", model.description);
   print_text("constants: {} in {} buffers\n", ir::describe_bytes(ir::constant_bytes(model)), model.buffers.size());
   for (const ir::Metadata& metadata : model.metadata) {
-    const std::size_t bytes = model.buffers[static_cast<std::size_t>(metadata.buffer)].data.size();
+    const std::size_t bytes = model.buffers[at(metadata.buffer)].data.size();
     print_text("metadata: '{}', {}\n", printable(metadata.name), ir::describe_bytes(static_cast<std::int64_t>(bytes)));
   }
   for (const ir::Signature& signature : model.signatures) {

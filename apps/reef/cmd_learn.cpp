@@ -213,7 +213,7 @@ Status split_file(const SplitArguments& arguments) {
   const FileContent contents[] = {{arguments.extractor, extractor}, {arguments.head, rest}};
   REEF_RETURN_IF_ERROR(write_files(contents));
   const ir::Subgraph& graph = loaded.model.subgraphs[0];
-  const ir::Tensor& embedding = graph.tensors[static_cast<std::size_t>(head->embedding)];
+  const ir::Tensor& embedding = graph.tensors[at(head->embedding)];
   const std::size_t below = parts->extractor.subgraphs[0].operators.size();
   if (arguments.json) {
     const Json json = {

@@ -97,7 +97,7 @@ Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Inter
     const ops::Tensor& tensor = interpreter.input(i);
     const std::span<std::byte> target = interpreter.input_bytes(i);
     if (static_cast<std::size_t>(i) < options.inputs.size()) {
-      const std::string& path = options.inputs[static_cast<std::size_t>(i)];
+      const std::string& path = options.inputs[at(i)];
       REEF_RETURN_IF_ERROR(fill_from_file(path, tensor, target));
       sources.push_back(path);
     } else if (!options.text.empty()) {
@@ -219,7 +219,7 @@ Result<data::FoundNames> labels_for(const RunOptions& options, const ir::Model& 
   std::size_t classes = 0;
   const ir::Subgraph& graph = model.subgraphs[0];
   if (graph.outputs.size() == 1 && graph.outputs[0] >= 0) {
-    const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+    const ir::Shape& shape = graph.tensors[at(graph.outputs[0])].shape;
     if (shape.rank() == 2 || shape.rank() == 4) classes = static_cast<std::size_t>(std::max(shape.last(), 0));
   }
   REEF_ASSIGN_OR_RETURN(data::FoundNames found, data::find_class_names(options.labels, options.model, model, classes));

@@ -68,7 +68,7 @@ void print_table(const tune::TuneOutcome& outcome) {
 }
 
 report::Summary summary_of(const tune::TuneRequest& request, const tune::TuneOutcome& outcome) {
-  const tune::Point& chosen = outcome.points[static_cast<std::size_t>(outcome.chosen)];
+  const tune::Point& chosen = outcome.points[at(outcome.chosen)];
   const auto usual = std::find_if(outcome.points.begin(), outcome.points.end(),
                                   [](const tune::Point& point) { return point.choices == tune::Choices(); });
   report::Summary summary;

@@ -86,7 +86,7 @@ Result<Tensors> made_inputs(const VerifyArguments& arguments, const ir::Model& m
     std::vector<std::uint8_t>& bytes = inputs.emplace_back(source.input_bytes(i).size());
     const auto target = std::as_writable_bytes(std::span(bytes));
     if (static_cast<std::size_t>(i) < arguments.inputs.size()) {
-      REEF_RETURN_IF_ERROR(fill_from_file(arguments.inputs[static_cast<std::size_t>(i)], tensor, target));
+      REEF_RETURN_IF_ERROR(fill_from_file(arguments.inputs[at(i)], tensor, target));
     } else {
       compiler::fill_made_up_input(model, i, tensor.type, seed + static_cast<std::uint32_t>(i), target);
     }
@@ -172,12 +172,12 @@ Result<std::vector<compiler::TensorComparison>> compare_parts(const compiler::So
   for (const ir::Operator& op : compiled.subgraphs[0].operators) {
     if (!darwinn::is_edge_tpu_op(op)) continue;
     std::map<std::string, int> names;
-    for (const std::int32_t t : op.outputs) ++names[compiled.subgraphs[0].tensors[static_cast<std::size_t>(t)].name];
+    for (const std::int32_t t : op.outputs) ++names[compiled.subgraphs[0].tensors[at(t)].name];
     for (const std::int32_t t : op.outputs) {
-      const std::string& name = compiled.subgraphs[0].tensors[static_cast<std::size_t>(t)].name;
+      const std::string& name = compiled.subgraphs[0].tensors[at(t)].name;
       for (const auto& [index, bytes] : expected.part_outputs()[part]) {
         if (index < 0) continue;  // a variable's new value
-        const ir::Tensor& tensor = view.model->subgraphs[0].tensors[static_cast<std::size_t>(index)];
+        const ir::Tensor& tensor = view.model->subgraphs[0].tensors[at(index)];
         const ops::Tensor& given = found.tensor(t);
         if (tensor.name != name || given.bytes != bytes.size()) continue;
         if (names[name] != 1) continue;  // two results of one name cannot be told apart here

@@ -158,7 +158,7 @@ report::Summary summary_of(const compiler::CompileOptions& options, const Compil
 std::string first_without_code(const CompiledFile& file) {
   const lower::RefusedOp& first = file.without_code.front();
   const ir::Subgraph& graph = file.plan.model->subgraphs[0];
-  const ir::Operator& op = graph.operators[static_cast<std::size_t>(first.op)];
+  const ir::Operator& op = graph.operators[reef::at(first.op)];
   const bool joins_output = op.type == Op::CONCATENATION &&
                             std::find(graph.outputs.begin(), graph.outputs.end(), op.outputs[0]) != graph.outputs.end();
   return fmt::format("first op {} {}: {}{}", first.op, op.type, first.reason,

@@ -103,7 +103,7 @@ Json FindingsReport::json() const {
   for (const evaluate::Found& found : findings_.things) {
     Json& thing = json["things"].emplace_back(Json{{"class", found.what.label}, {"score", found.what.score}});
     if (found.what.label >= 0 && static_cast<std::size_t>(found.what.label) < names_.size()) {
-      thing["label"] = names_[static_cast<std::size_t>(found.what.label)];
+      thing["label"] = names_[at(found.what.label)];
     }
     thing["box"] = pixels_of(found.what.box);
     if (!found.mask.values.empty()) {
@@ -119,7 +119,7 @@ Json FindingsReport::json() const {
   for (const evaluate::Segment& segment : findings_.segments) {
     Json entry = {{"class", segment.label}, {"share", segment.share}};
     if (static_cast<std::size_t>(segment.label) < names_.size()) {
-      entry["label"] = names_[static_cast<std::size_t>(segment.label)];
+      entry["label"] = names_[at(segment.label)];
     }
     json["segments"].push_back(std::move(entry));
   }

@@ -39,12 +39,8 @@ class LayerReport {
     runtime::LayerTensor layer;
     std::string file;  // empty: none
   };
-  const ir::Tensor& tensor_of(const Entry& entry) const {
-    return source_.subgraphs[0].tensors[static_cast<std::size_t>(entry.layer.tensor)];
-  }
-  const ir::Operator& op_of(const Entry& entry) const {
-    return source_.subgraphs[0].operators[static_cast<std::size_t>(entry.layer.op)];
-  }
+  const ir::Tensor& tensor_of(const Entry& entry) const { return source_.subgraphs[0].tensors[at(entry.layer.tensor)]; }
+  const ir::Operator& op_of(const Entry& entry) const { return source_.subgraphs[0].operators[at(entry.layer.op)]; }
 
   ir::Model source_;
   std::vector<std::string> names_;  // empty: all

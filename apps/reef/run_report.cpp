@@ -118,7 +118,7 @@ Json report_json(const RunOptions& options, const RunOutcome& outcome) {
   if (place.device != nullptr) json["device_path"] = place.device->path();
   for (int i = 0; i < interpreter.input_count(); ++i) {
     Json input = tensor_json(interpreter.input(i));
-    input["from"] = sources[static_cast<std::size_t>(i)];
+    input["from"] = sources[at(i)];
     json["inputs"].push_back(std::move(input));
   }
   for (int i = 0; i < interpreter.output_count(); ++i) {
@@ -166,7 +166,7 @@ void print_report(const RunOptions& options, const RunOutcome& outcome) {
   for (int i = 0; i < interpreter.input_count(); ++i) {
     const ops::Tensor& tensor = interpreter.input(i);
     print_text("input {} '{}' {} {} from {}\n", i, printable(tensor.name), ir::type_name(tensor.type),
-               tensor.shape.to_string(), outcome.sources[static_cast<std::size_t>(i)]);
+               tensor.shape.to_string(), outcome.sources[at(i)]);
   }
   if (outcome.findings) outcome.findings->print();
   for (int i = 0; !outcome.findings && i < interpreter.output_count(); ++i) {

@@ -17,8 +17,7 @@ namespace {
 std::string names_of(const ir::Model& model, const std::vector<std::int32_t>& tensors) {
   std::vector<std::string> names;
   for (const std::int32_t t : tensors) {
-    names.push_back(
-        fmt::format("'{}'", ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name)));
+    names.push_back(fmt::format("'{}'", ir::describe_name(model.subgraphs[0].tensors[at(t)].name)));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -32,7 +31,7 @@ std::string partition_text(const compiler::Plan& plan) {
     const partition::Part& part = plan.partition.parts[p];
     text += fmt::format("part {}: {} operators, from {} to {}; {:.1f} us (estimated)\n", p, part.ops.size(),
                         names_of(model, part.inputs), names_of(model, part.outputs), part.cost.total());
-    for (const std::int32_t op : part.ops) part_of[static_cast<std::size_t>(op)] = static_cast<int>(p);
+    for (const std::int32_t op : part.ops) part_of[at(op)] = static_cast<int>(p);
   }
   for (std::size_t i = 0; i < operators.size(); ++i) {
     text += fmt::format("{:>5} {:<24} {}\n", i, operators[i].type,

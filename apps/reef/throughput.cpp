@@ -85,7 +85,7 @@ runtime::PipelineTensors random_inputs(const ir::Model& model, std::uint32_t see
   runtime::PipelineTensors tensors;
   const ir::Subgraph& graph = model.subgraphs[0];
   for (const std::int32_t input : graph.inputs) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(input)];
+    const ir::Tensor& tensor = graph.tensors[at(input)];
     const auto bits = static_cast<std::size_t>(ir::bits_per_element(tensor.type));
     std::vector<std::byte> data(static_cast<std::size_t>(tensor.shape.elements()) * bits / 8);
     ir::fill_pseudo_random(tensor.type, seed++, data);

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 Json border_json(const ir::Subgraph& graph, const std::vector<std::int32_t>& tensors) {
   Json list = Json::array();
   for (const std::int32_t index : tensors) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    const ir::Tensor& tensor = graph.tensors[at(index)];
     const auto& sizes = tensor.shape_signature.empty() ? tensor.shape.dims() : tensor.shape_signature;
     list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", sizes}});
   }

@@ -93,8 +93,8 @@ bool is_kept(const reef_interpreter& handle, std::int32_t index, const ops::Tens
 
 Status describe_tensor(const reef_interpreter& handle, std::int32_t index, reef_tensor* tensor) {
   const ops::Tensor& now = handle.interpreter->tensor(index);
-  describe(handle.model->subgraphs.front().tensors[static_cast<std::size_t>(index)], now.shape.dims().data(),
-           now.shape.dims().size(), *tensor);
+  describe(handle.model->subgraphs.front().tensors[at(index)], now.shape.dims().data(), now.shape.dims().size(),
+           *tensor);
   tensor->index = index;
   tensor->is_constant = now.is_constant ? 1 : 0;
   tensor->is_dynamic = handle.interpreter->is_dynamic(index) ? 1 : 0;

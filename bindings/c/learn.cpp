@@ -85,7 +85,7 @@ int32_t reef_imprinting_class_count(const reef_imprinting* engine) {
 
 const char* reef_imprinting_class_name(const reef_imprinting* engine, int32_t class_id) {
   if (engine == nullptr || class_id < 0 || class_id >= engine->engine.classes()) return "";
-  return engine->engine.state()[static_cast<std::size_t>(class_id)].name.c_str();
+  return engine->engine.state()[at(class_id)].name.c_str();
 }
 
 reef_status reef_imprinting_set_class_name(reef_imprinting* engine, int32_t class_id, const char* name) {
@@ -141,9 +141,8 @@ reef_status reef_softmax_model(const void* extractor, size_t size, const float* 
     layer.weights.assign(weights, weights + static_cast<std::size_t>(classes) * dimension);
     layer.biases.assign(biases, biases + classes);
     const ir::Subgraph& graph = base.subgraphs[0];
-    REEF_ASSIGN_OR_RETURN(
-        const ir::Model made,
-        learn::softmax_head(graph.tensors[static_cast<std::size_t>(graph.outputs[0])], layer, {}, given));
+    REEF_ASSIGN_OR_RETURN(const ir::Model made,
+                          learn::softmax_head(graph.tensors[at(graph.outputs[0])], layer, {}, given));
     REEF_ASSIGN_OR_RETURN(const ir::Model joined, learn::join(base, made));
     return give_model(joined, bytes, bytes_size);
   });

@@ -75,8 +75,7 @@ class Host {
   explicit Host(const ir::Model& model) {
     const ir::Subgraph& graph = model.subgraphs[0];
     options_ = graph.operators[0].custom_options;
-    names_ = {graph.tensors[static_cast<std::size_t>(graph.inputs[0])].name,
-              graph.tensors[static_cast<std::size_t>(graph.outputs[0])].name};
+    names_ = {graph.tensors[at(graph.inputs[0])].name, graph.tensors[at(graph.outputs[0])].name};
     for (std::size_t i = 0; i < 2; ++i) {
       memory_[i].resize(4);
       tensors_[i].name = names_[i].c_str();

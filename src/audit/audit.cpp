@@ -29,7 +29,7 @@ std::string_view name_of(FindingKind kind) {
                                                 "loop nests",
                                                 "repetition",
                                                 "memory that nothing wrote"};
-  return kNames[static_cast<std::size_t>(kind)];
+  return kNames[at(kind)];
 }
 
 std::string Site::to_string() const {

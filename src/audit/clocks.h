@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/at.h"
 #include "chip/machine.h"
 
 namespace reef::audit {
@@ -68,9 +69,9 @@ class Agent {
   // `all`: the first of an array of all agents, by number.
   Agent(int number, const Agent* all) : number_(number), all_(all) {}
   int number() const { return number_; }
-  Clock now() const { return known_[static_cast<std::size_t>(number_)]; }
-  void tick(Clock steps = 1) { known_[static_cast<std::size_t>(number_)] += steps; }
-  bool knows(int agent, Clock clock) const { return known_[static_cast<std::size_t>(agent)] >= clock; }
+  Clock now() const { return known_[at(number_)]; }
+  void tick(Clock steps = 1) { known_[at(number_)] += steps; }
+  bool knows(int agent, Clock clock) const { return known_[at(agent)] >= clock; }
   bool knows(const Stamp& stamp) const { return knows(stamp.agent, stamp.clock); }
   Stamp stamp() const { return {number_, now(), journal_.size()}; }
   // Whoever knows a moment of another agent has learned all that this one knew then.
@@ -92,7 +93,7 @@ class Agent {
 
  private:
   void raise(int agent, Clock clock) {
-    Clock& known = known_[static_cast<std::size_t>(agent)];
+    Clock& known = known_[at(agent)];
     if (known >= clock) return;
     known = clock;
     journal_.add(agent, clock);
@@ -101,13 +102,13 @@ class Agent {
   // stays unknown.
   void catch_up(const Agent& other, const Stamp& stamp) {
     const Journal& journal = other.journal_;
-    std::uint32_t& read = read_[static_cast<std::size_t>(other.number_)];
+    std::uint32_t& read = read_[at(other.number_)];
     const std::uint32_t from = std::max(read, journal.first());
     read = std::max(read, stamp.learned);
     // It has learned nothing since: what it knows now is as good, and shorter.
     if (stamp.learned == journal.size() && stamp.learned - from > kAgents) {
       for (int i = 0; i < kAgents; ++i) {
-        if (i != other.number_) raise(i, other.known_[static_cast<std::size_t>(i)]);
+        if (i != other.number_) raise(i, other.known_[at(i)]);
       }
       return;
     }

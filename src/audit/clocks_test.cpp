@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/clocks.h"
+#include "base/at.h"
 
 #include <random>
 
@@ -59,11 +60,11 @@ TEST(Clocks, JournalsSayTheSameAsCopies) {
     const std::size_t back = 1 + random() % std::min<std::size_t>(told.size(), random() % 8 == 0 ? told.size() : 20);
     const Told& heard = told[told.size() - back];
     agent.learn(heard.stamp);
-    if (known[i][static_cast<std::size_t>(heard.stamp.agent)] < heard.stamp.clock) {
+    if (known[i][at(heard.stamp.agent)] < heard.stamp.clock) {
       for (std::size_t k = 0; k < known[i].size(); ++k) known[i][k] = std::max(known[i][k], heard.knew[k]);
     }
     const auto other = static_cast<int>(random() % kAgents);
-    const Clock expected = known[i][static_cast<std::size_t>(other)];
+    const Clock expected = known[i][at(other)];
     ASSERT_TRUE(agent.knows(other, expected)) << "step " << step;
     ASSERT_FALSE(agent.knows(other, expected + 1)) << "step " << step;
   }

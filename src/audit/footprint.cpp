@@ -80,7 +80,7 @@ std::int64_t accesses_of(const isa::NestShape& nest, std::int64_t address, std::
     steps /= count;
     std::array<std::int64_t, kMostUnits> after{};
     for (std::int64_t from = 0; from < units; ++from) {
-      const std::int64_t here = steps_at[static_cast<std::size_t>(from)];
+      const std::int64_t here = steps_at[reef::at(from)];
       if (here == 0) continue;
       for (std::int64_t i = 0; i < std::min(count, units); ++i) {
         const std::int64_t times = turns + (i < count % units ? 1 : 0);
@@ -91,7 +91,7 @@ std::int64_t accesses_of(const isa::NestShape& nest, std::int64_t address, std::
   }
   std::int64_t sum = 0;
   for (std::int64_t at = 0; at < units; ++at) {
-    sum += steps_at[static_cast<std::size_t>(at)] * ((at + width - 1) / units + 1);
+    sum += steps_at[reef::at(at)] * ((at + width - 1) / units + 1);
   }
   return sum;
 }
@@ -102,7 +102,7 @@ std::int64_t block_at(const isa::NestShape& nest, const isa::NestCursor& cursor,
   int level = 0;
   while (level + 1 < nest.dims && cursor.index(level) == 0 && steps >= nest.pass_length(level + 1)) ++level;
   const std::int64_t pass = nest.pass_length(level);
-  const std::int64_t left = nest.dims == 0 ? 1 : nest.count[static_cast<std::size_t>(level)] - cursor.index(level);
+  const std::int64_t left = nest.dims == 0 ? 1 : nest.count[reef::at(level)] - cursor.index(level);
   return std::min(steps / pass, left) * pass;
 }
 

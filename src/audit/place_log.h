@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "audit/clocks.h"
+#include "base/at.h"
 
 namespace reef::audit {
 
@@ -31,7 +32,7 @@ class PlaceLog {
   std::string_view name() const { return name_; }
   int tile() const { return tile_; }
   bool holds(std::int64_t place) const { return place >= 0 && place < places_; }
-  bool is_written(std::int64_t place) const { return written_[static_cast<std::size_t>(place)] != 0; }
+  bool is_written(std::int64_t place) const { return written_[reef::at(place)] != 0; }
 
   // ---- Many places in a row ----
   // The checks of single accesses for `count` places from the first on, all within the memory. They are quick where one

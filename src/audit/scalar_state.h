@@ -44,7 +44,7 @@ class ScalarState {
   BundleEffects execute(const isa::Instruction& bundle);
   ScalarValue reg(std::uint32_t number) const { return registers_[number & 31]; }
   std::optional<bool> predicate(std::uint32_t number) const;
-  void forget_word(std::int64_t word) { memory_[static_cast<std::size_t>(word % kMemoryWords)] = {}; }
+  void forget_word(std::int64_t word) { memory_[at(word % kMemoryWords)] = {}; }
 
  private:
   ScalarValue calculate(const isa::Instruction& bundle) const;

@@ -37,8 +37,8 @@ isa::NestShape joined_dimensions(const isa::NestShape& nest) {
       if (joined.count[last] == 1) joined.stride[last] = nest.stride[d];
       joined.count[last] *= nest.count[d];
     } else {
-      joined.stride[static_cast<std::size_t>(joined.dims)] = nest.stride[d];
-      joined.count[static_cast<std::size_t>(joined.dims)] = nest.count[d];
+      joined.stride[at(joined.dims)] = nest.stride[d];
+      joined.count[at(joined.dims)] = nest.count[d];
       ++joined.dims;
     }
     const auto now = static_cast<std::size_t>(joined.dims);
@@ -94,12 +94,12 @@ Walk::Walk(Findings& findings, Statistics& statistics, const AuditOptions& optio
     tile.scaling_written.resize(kScalingSteps);
     tile.wide_written.resize(chip::kWideLines);
     for (int u = 0; u < chip::kTileUnits; ++u) {
-      Worker& worker = tile.workers[static_cast<std::size_t>(u)];
+      Worker& worker = tile.workers[at(u)];
       worker.actor = t * kActorsPerTile + u;
       worker.tile = t;
     }
   }
-  for (int i = 0; i < 3; ++i) host_workers_[static_cast<std::size_t>(i)].actor = kInfeedActor + i;
+  for (int i = 0; i < 3; ++i) host_workers_[at(i)].actor = kInfeedActor + i;
   static constexpr std::array<std::string_view, 3> kNames = {
       "unit of the parameter FIFO", "unit of the activation FIFO", "word of the loop-back FIFO"};
   static constexpr std::array<std::int64_t, 3> kUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
@@ -132,7 +132,7 @@ void Walk::begin(const Listing& listing) {
     tile->wide_relied_on.assign(chip::kWideLines, 0);
     tile->last_line = {};
     for (int u = 0; u < chip::kTileUnits; ++u) {
-      Worker& worker = tile->workers[static_cast<std::size_t>(u)];
+      Worker& worker = tile->workers[at(u)];
       worker.agent = &agent(tile->number, u);
       const int mesh = u - unit_number(isa::Unit::kMeshSouth);
       worker.receiver = mesh >= 0 ? &agent(tile->number, kFirstMeshReceiver + mesh) : nullptr;
@@ -141,7 +141,7 @@ void Walk::begin(const Listing& listing) {
       worker.initial_phases = worker.phases;
     }
   }
-  for (int i = 0; i < 3; ++i) host_workers_[static_cast<std::size_t>(i)].agent = &agent(kInfeedAgent + i);
+  for (int i = 0; i < 3; ++i) host_workers_[at(i)].agent = &agent(kInfeedAgent + i);
   for (CounterLog& counter : scalar_counters_) counter.begin(counter.value());
   for (Fifo& fifo : fifos_) {
     fifo.log->restart();
@@ -184,7 +184,7 @@ bool Walk::look_at_limits() {
 }
 
 void Walk::wake(int actor) {
-  bool& is_ready = is_ready_[static_cast<std::size_t>(actor)];
+  bool& is_ready = is_ready_[at(actor)];
   if (is_ready) return;
   is_ready = true;
   ready_.push_back(actor);
@@ -194,17 +194,17 @@ void Walk::let_everybody_move() {
   while (!ready_.empty() && !is_stopped()) {
     const int actor = ready_.front();
     ready_.pop_front();
-    is_ready_[static_cast<std::size_t>(actor)] = false;
+    is_ready_[at(actor)] = false;
     run_actor(actor);
   }
 }
 
 void Walk::run_actor(int actor) {
-  if (actor >= kInfeedActor) return run_worker(host_workers_[static_cast<std::size_t>(actor - kInfeedActor)]);
-  TileState& tile = *tiles_[static_cast<std::size_t>(actor / kActorsPerTile)];
+  if (actor >= kInfeedActor) return run_worker(host_workers_[at(actor - kInfeedActor)]);
+  TileState& tile = *tiles_[at(actor / kActorsPerTile)];
   const int unit = actor % kActorsPerTile;
   if (unit == kDispatcher) return dispatch(tile);
-  run_worker(tile.workers[static_cast<std::size_t>(unit)]);
+  run_worker(tile.workers[at(unit)]);
 }
 
 void Walk::run_worker(Worker& worker) {
@@ -345,7 +345,7 @@ bool Walk::fence_passes(TileState& tile, const Job& job, const isa::TileFence& f
   Agent& dispatcher = agent(tile.number, kDispatcher);
   const int actor = tile.number * kActorsPerTile + kDispatcher;
   for (int u = 0; u < chip::kTileUnits; ++u) {
-    if ((fence.drain >> u & 1) != 0 && !tile.workers[static_cast<std::size_t>(u)].is_idle()) return false;
+    if ((fence.drain >> u & 1) != 0 && !tile.workers[at(u)].is_idle()) return false;
   }
   dispatcher.learn(job.issued);
   dispatcher.begin_instruction(job.index);
@@ -360,7 +360,7 @@ bool Walk::fence_passes(TileState& tile, const Job& job, const isa::TileFence& f
   }
   for (int u = 0; u < chip::kTileUnits; ++u) {
     if ((fence.drain >> u & 1) == 0) continue;
-    Worker& worker = tile.workers[static_cast<std::size_t>(u)];
+    Worker& worker = tile.workers[at(u)];
     dispatcher.learn(*worker.agent);
     if (worker.receiver != nullptr) dispatcher.learn(*worker.receiver);
   }

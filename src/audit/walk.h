@@ -196,7 +196,7 @@ class Walk {
   bool look_at_limits();
   void dispatch(TileState& tile);
   bool fence_passes(TileState& tile, const Job& job, const isa::TileFence& fence);
-  Agent& agent(int number) { return agents_[static_cast<std::size_t>(number)]; }
+  Agent& agent(int number) { return agents_[at(number)]; }
   Agent& agent(int tile, int unit) { return agent(agent_of(tile, unit)); }
 
   // walk_core.cpp
@@ -293,7 +293,7 @@ class Walk {
   bool read_bytes(TileState& tile, std::int64_t byte, std::int64_t bytes, const Agent& agent);
   bool read_scaling(TileState& tile, Worker& worker, const isa::TensorOperation& op);
 
-  TileState& tile_of_worker(const Worker& worker) { return *tiles_[static_cast<std::size_t>(worker.tile)]; }
+  TileState& tile_of_worker(const Worker& worker) { return *tiles_[at(worker.tile)]; }
 
   Findings& findings_;
   Statistics& statistics_;

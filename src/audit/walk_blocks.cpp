@@ -49,7 +49,7 @@ bool are_written(const std::vector<std::uint8_t>& written, const std::vector<Int
 bool are_written(const std::vector<std::uint64_t>& lines, const std::vector<Interval>& intervals, std::uint64_t cells) {
   for (const Interval& interval : intervals) {
     std::uint64_t all = cells;
-    for (std::int64_t i = 0; i < interval.count; ++i) all &= lines[static_cast<std::size_t>(interval.first + i)];
+    for (std::int64_t i = 0; i < interval.count; ++i) all &= lines[at(interval.first + i)];
     if (all != cells) return false;
   }
   return true;
@@ -208,7 +208,7 @@ std::int64_t Walk::block_steps_of_nothing(const TileState& tile, const Worker& w
     if (block.input_bytes > 0) {
       const std::int64_t last = (in.address() + block.input_bytes - 1) / kUnits;
       for (std::int64_t word = in.address() / kUnits; word <= last; ++word) {
-        is_written = is_written && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+        is_written = is_written && tile.narrow_written[at(word)] != 0;
       }
       in.advance();
     }

@@ -156,7 +156,7 @@ bool Walk::core_hands_out(std::size_t index) {
   Job job{static_cast<std::uint32_t>(index), 0, core.stamp()};
   if (!isa::is_tile_instruction(operation.opcode)) {
     const int unit = operation.opcode == isa::Opcode::kInfeed ? 0 : operation.opcode == isa::Opcode::kPop ? 1 : 2;
-    auto& queue = host_workers_[static_cast<std::size_t>(unit)].queue;
+    auto& queue = host_workers_[at(unit)].queue;
     if (queue.size() >= kMostQueued) stop(fmt::format("more than {} instructions wait for one unit", kMostQueued));
     queue.push_back(std::move(job));
     wake(kInfeedActor + unit);

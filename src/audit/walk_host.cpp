@@ -37,7 +37,7 @@ bool Walk::infeed(Worker& worker, const isa::Infeed& op) {
     }
     agent.tick();
     const std::int64_t at = fifo.unit_at(worker.first.address());
-    auto& state = fifo.states[static_cast<std::size_t>(at)];
+    auto& state = fifo.states[reef::at(at)];
     if (state == Fifo::kFull) {
       report_here(FindingKind::kFifo, agent, "fills before what is there was taken", fifo.log->name(), at);
     }
@@ -51,7 +51,7 @@ bool Walk::infeed(Worker& worker, const isa::Infeed& op) {
 
 bool Walk::pop(Worker& worker, const isa::Pop& op) {
   Agent& agent = *worker.agent;
-  Fifo& fifo = fifos_[static_cast<std::size_t>(op.source)];
+  Fifo& fifo = fifos_[reef::at(op.source)];
   while (!worker.first.done()) {
     if (!pass(agent, worker, worker.first_gate, scalar_counters_, worker.first.position())) return false;
     if (!has_room(op.to_tiles, 0, false)) {
@@ -61,7 +61,7 @@ bool Walk::pop(Worker& worker, const isa::Pop& op) {
     if (!spend(1)) return false;
     agent.tick();
     const std::int64_t at = fifo.unit_at(worker.first.address());
-    auto& state = fifo.states[static_cast<std::size_t>(at)];
+    auto& state = fifo.states[reef::at(at)];
     // A unit in which two pops meet is taken by both in a row.
     if (state != Fifo::kFull && at != fifo.last_taken) {
       report_here(FindingKind::kFifo, agent, "takes where nothing new is", fifo.log->name(), at);
@@ -99,7 +99,7 @@ bool Walk::outfeed(Worker& worker, const isa::Outfeed& op) {
       Fifo& fifo = fifos_[2];
       const std::int64_t at = fifo.unit_at(address);
       write(*fifo.log, at, agent);
-      fifo.states[static_cast<std::size_t>(at)] = Fifo::kFull;  // padding of lines is never taken
+      fifo.states[reef::at(at)] = Fifo::kFull;  // padding of lines is never taken
     } else {
       const std::int64_t word =
           (address % ScalarState::kMemoryWords + ScalarState::kMemoryWords) % ScalarState::kMemoryWords;

@@ -43,7 +43,7 @@ bool Walk::mesh_row(TileState& from, Worker& sender, Worker& receiver, std::int6
 // Words that go straight from the sender's memory into its neighbour's, as long as neither of the two waits or signals
 // in between: nobody can tell whether they went one by one. 0: the neighbour is not ready to receive.
 std::int64_t Walk::mesh_words(Worker& sender, const isa::Mesh& op, int to, int direction) {
-  TileState &tile = tile_of_worker(sender), &neighbour = *tiles_[static_cast<std::size_t>(to)];
+  TileState &tile = tile_of_worker(sender), &neighbour = *tiles_[at(to)];
   const auto unit = static_cast<std::size_t>(isa::Unit::kMeshSouth) + static_cast<std::size_t>(direction);
   Worker& other = neighbour.workers[unit];
   const auto* receive = other.is_running ? std::get_if<isa::Mesh>(&other.operation->code) : nullptr;
@@ -66,7 +66,7 @@ std::int64_t Walk::mesh_words(Worker& sender, const isa::Mesh& op, int to, int d
       row = 1;
       const std::int64_t word = sender.first.address();
       read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
-      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[at(word)] != 0;
       write_word(neighbour, other.second.address(), receiver, is_written);
       sender.first.advance();
       other.second.advance();
@@ -87,7 +87,7 @@ bool Walk::mesh_send(Worker& worker, const isa::Mesh& op, int direction) {
   TileState& tile = tile_of_worker(worker);
   Agent& agent = *worker.agent;
   const int to = chip::neighbour(tile.number, static_cast<chip::Direction>(direction));
-  auto* link = to < 0 ? nullptr : &tiles_[static_cast<std::size_t>(to)]->links[static_cast<std::size_t>(direction)];
+  auto* link = to < 0 ? nullptr : &tiles_[at(to)]->links[at(direction)];
   while (!worker.first.done()) {
     if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
     if (link != nullptr && link->empty()) {
@@ -100,7 +100,7 @@ bool Walk::mesh_send(Worker& worker, const isa::Mesh& op, int direction) {
     const std::int64_t word = worker.first.address();
     read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
     if (link != nullptr) {
-      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[at(word)] != 0;
       ++statistics_.messages;
       link->push_back({agent.stamp(), is_written ? 1u : 0u});
       wake(to * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
@@ -114,10 +114,10 @@ bool Walk::mesh_send(Worker& worker, const isa::Mesh& op, int direction) {
 bool Walk::mesh_receive(Worker& worker, const isa::Mesh& op, int direction) {
   TileState& tile = tile_of_worker(worker);
   Agent& agent = *worker.receiver;
-  auto& link = tile.links[static_cast<std::size_t>(direction)];
+  auto& link = tile.links[at(direction)];
   static constexpr std::array<chip::Direction, 4> kOpposite = {chip::Direction::kNorth, chip::Direction::kEast,
                                                                chip::Direction::kSouth, chip::Direction::kWest};
-  const int from = chip::neighbour(tile.number, kOpposite[static_cast<std::size_t>(direction)]);
+  const int from = chip::neighbour(tile.number, kOpposite[at(direction)]);
   while (!worker.second.done()) {
     if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
     if ((!op.fills && link.empty()) || !spend(1)) return false;

@@ -54,7 +54,7 @@ void Walk::write_line(TileState& tile, std::int64_t line, const Agent& agent, st
 }
 
 void Walk::write_word(TileState& tile, std::int64_t word, const Agent& agent, bool is_written) {
-  if (write(*tile.narrow, word, agent)) tile.narrow_written[static_cast<std::size_t>(word)] = is_written ? 1 : 0;
+  if (write(*tile.narrow, word, agent)) tile.narrow_written[reef::at(word)] = is_written ? 1 : 0;
 }
 
 // ---- Ring ----
@@ -62,8 +62,8 @@ void Walk::write_word(TileState& tile, std::int64_t word, const Agent& agent, bo
 bool Walk::has_room(std::uint16_t tiles, int channel, bool to_scalar) const {
   if (to_scalar && to_scalar_.size() >= kRingDepth) return false;
   for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
-    const TileState& tile = *tiles_[static_cast<std::size_t>(std::countr_zero(left))];
-    if (tile.ring[static_cast<std::size_t>(channel)].size() >= kRingDepth) return false;
+    const TileState& tile = *tiles_[reef::at(std::countr_zero(left))];
+    if (tile.ring[reef::at(channel)].size() >= kRingDepth) return false;
   }
   return true;
 }
@@ -80,7 +80,7 @@ void Walk::send_line(Agent& agent, std::uint16_t tiles, int channel, bool to_sca
   ++statistics_.messages;
   const auto c = static_cast<std::size_t>(channel);
   for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
-    TileState& tile = *tiles_[static_cast<std::size_t>(std::countr_zero(left))];
+    TileState& tile = *tiles_[reef::at(std::countr_zero(left))];
     tile.ring[c].push_back({stamp, written});
     follow(FindingKind::kMessageOrder, tile.last_line[c], tile.number);
     const auto unit = channel == 0 ? isa::Unit::kRingReceiveA : isa::Unit::kRingReceiveB;
@@ -94,7 +94,7 @@ void Walk::send_line(Agent& agent, std::uint16_t tiles, int channel, bool to_sca
 }
 
 void Walk::took_line(int channel) {
-  auto& sleepers = ring_sleepers_[static_cast<std::size_t>(channel)];
+  auto& sleepers = ring_sleepers_[reef::at(channel)];
   for (const int actor : sleepers) wake(actor);
   sleepers.clear();
 }
@@ -124,7 +124,7 @@ bool Walk::ring_send(Worker& worker, const isa::RingSend& op) {
 bool Walk::ring_receive(Worker& worker, const isa::RingReceive& op) {
   TileState& tile = tile_of_worker(worker);
   Agent& agent = *worker.agent;
-  auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
+  auto& lines = tile.ring[reef::at(op.channel)];
   while (!worker.first.done()) {
     if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
     if (lines.empty() || !spend(1)) return false;
@@ -188,7 +188,7 @@ bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
       if (!spend(1)) return false;
       agent.tick();
       read(*tile.narrow, word, agent, kPackerReads);
-      if (tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0) {
+      if (tile.narrow->holds(word) && tile.narrow_written[reef::at(word)] != 0) {
         written |= std::uint64_t{1} << worker.line_word;
       }
       worker.first.advance();
@@ -252,7 +252,7 @@ bool Walk::wide_to_scaling(Worker& worker, const isa::WideToNarrow& op) {
     if (2 * within + 2 > kLineWords) {
       report_here(FindingKind::kAddress, agent, "takes more than a line holds");
     } else if (write(*tile.scaling, step, agent)) {
-      tile.scaling_written[static_cast<std::size_t>(step)] = (line >> (2 * within) & 3) == 3 ? 1 : 0;
+      tile.scaling_written[reef::at(step)] = (line >> (2 * within) & 3) == 3 ? 1 : 0;
     }
     worker.second.advance();
     if (worker.second.position() % op.out.count[0] == 0) worker.first.advance();
@@ -281,7 +281,7 @@ bool Walk::unpack_words(TileState& tile, Worker& worker, std::int64_t words) {
     std::fill_n(tile.narrow_written.begin() + word, words, std::uint8_t{1});
   } else {
     for (std::int64_t i = 0; i < words; ++i) {
-      tile.narrow_written[static_cast<std::size_t>(word + i)] = static_cast<std::uint8_t>(bits >> i & 1);
+      tile.narrow_written[reef::at(word + i)] = static_cast<std::uint8_t>(bits >> i & 1);
     }
   }
   worker.second.advance(words);

@@ -43,7 +43,7 @@ int Walk::tile_of_counter(const CounterLog& counter) const {
 std::string_view Walk::name_of(const CounterLog& counter) const {
   const int tile = tile_of_counter(counter);
   if (tile < 0) return isa::kScalarCounterNames[&counter - scalar_counters_.data()];
-  return isa::kTileCounterNames[&counter - tiles_[static_cast<std::size_t>(tile)]->counters.data()];
+  return isa::kTileCounterNames[&counter - tiles_[at(tile)]->counters.data()];
 }
 
 // ---- Waits ----

@@ -142,16 +142,16 @@ std::int64_t steps_of_nothing(const TileState& tile, const StepRows& rows, std::
   });
   std::uint64_t all_lines = ~std::uint64_t{0};
   for (std::int64_t k = 0; k < rows.param.count(); ++k) {
-    all_lines &= tile.wide_written[static_cast<std::size_t>(rows.param.first() + k)];
+    all_lines &= tile.wide_written[reef::at(rows.param.first() + k)];
   }
   const bool has_lines = (all_lines & cells) == cells;
   if (has_scaling && has_lines && are_all_written(tile.narrow_written, rows.in.first(), rows.in.count())) return 0;
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < rows.steps; ++i) {
-    const std::uint64_t line = tile.wide_written[static_cast<std::size_t>(rows.param.first_of(i))];
+    const std::uint64_t line = tile.wide_written[reef::at(rows.param.first_of(i))];
     bool is_written = (line & cells) == cells;
     for (std::int64_t k = rows.in.first_of(i); !rows.in.is_empty() && k <= rows.in.last_of(i); ++k) {
-      is_written = is_written && tile.narrow_written[static_cast<std::size_t>(k)] != 0;
+      is_written = is_written && tile.narrow_written[reef::at(k)] != 0;
     }
     const bool ends_result = rows.results == rows.steps || (rows.results == 1 && i + 1 == rows.steps);
     if (!is_written || (ends_result && !has_scaling)) ++count;

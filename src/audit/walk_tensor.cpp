@@ -18,7 +18,7 @@ bool Walk::read_bytes(TileState& tile, std::int64_t byte, std::int64_t bytes, co
   bool all_written = true;
   for (std::int64_t word = byte >> 2; word <= (byte + bytes - 1) >> 2; ++word) {
     read(*tile.narrow, word, agent, kReader);
-    all_written &= tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+    all_written &= tile.narrow->holds(word) && tile.narrow_written[at(word)] != 0;
   }
   return all_written;
 }

@@ -4,10 +4,14 @@
 
 #include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 namespace reef {
 
-// `position`, which is not negative, as an index of a container: `tensors[at(op.inputs[0])]`.
-constexpr std::size_t at(std::integral auto position) { return static_cast<std::size_t>(position); }
+// `position`, which is not negative, as an index of a container: `tensors[at(op.inputs[0])]`. An enumerator is the
+// index of its row: `kNames[at(kind)]`.
+template <typename Position>
+requires std::integral<Position> || std::is_enum_v<Position>
+constexpr std::size_t at(Position position) { return static_cast<std::size_t>(position); }
 
 }  // namespace reef

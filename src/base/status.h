@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"  // nearly every file has indices of containers
+
 namespace reef {
 
 enum class StatusCode {

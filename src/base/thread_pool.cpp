@@ -85,7 +85,7 @@ struct ThreadPool::Impl {
     std::int64_t begin = 0;
     for (std::int64_t i = 0; i < threads; ++i) {
       const std::int64_t size = chunks / threads + (i < chunks % threads ? 1 : 0);
-      Share& share = shares[static_cast<std::size_t>(i)];
+      Share& share = shares[at(i)];
       share.begin = begin;
       share.end.store(begin + size, std::memory_order_relaxed);
       share.left.store(size, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread_pool.h"
+#include "base/at.h"
 
 #include <atomic>
 #include <chrono>
@@ -19,7 +20,7 @@ TEST(ThreadPool, EveryIndexIsVisitedOnceForAnyThreadCount) {
       std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
       pool.parallel_for(count, 3, [&](std::int64_t begin, std::int64_t end) {
         EXPECT_LE(end - begin, 3);
-        for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+        for (std::int64_t i = begin; i < end; ++i) ++visits[at(i)];
       });
       for (const auto& visit : visits) EXPECT_EQ(visit.load(), 1);
     }

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/at.h"
 #include "ops/dependencies.h"
 #include "ops/registry.h"
 #include "partition/advice.h"

@@ -96,7 +96,7 @@ partition::PartInCode facts_of(const PartCode& code, std::span<const std::int32_
     if (!is_of_op) continue;
     if (is_first) facts.first_bytes = code.step_rows[i] * chip::kInstructionRowBytes;
     is_first = false;
-    partition::OpInCode& op = facts.of_op[static_cast<std::size_t>(at - ops.begin())];
+    partition::OpInCode& op = facts.of_op[reef::at(at - ops.begin())];
     op.instruction_bytes += (code.step_rows[i + 1] - code.step_rows[i]) * chip::kInstructionRowBytes;
     add_step(step, op);
     op.move_cycles += cycles_of_passing_lines(program, step);

@@ -122,10 +122,10 @@ TEST(CodeFacts, AllInstructionsAreCounted) {
   EXPECT_GE(facts.in_bytes, 6400);
   EXPECT_GE(facts.out_bytes, 64 * 32);
   const auto transposed = std::find_if(ops.begin(), ops.end(), [&](std::int32_t op) {
-    return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type == "TRANSPOSE";
+    return model.subgraphs[0].operators[at(op)].type == "TRANSPOSE";
   });
   ASSERT_NE(transposed, ops.end());
-  const partition::OpInCode& moves = facts.of_op[static_cast<std::size_t>(*transposed)];
+  const partition::OpInCode& moves = facts.of_op[at(*transposed)];
   EXPECT_FALSE(moves.computes);
   EXPECT_GT(moves.move_cycles, 0);
 }

@@ -26,7 +26,7 @@ MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program
   for (const tiled::ParameterChunk& chunk : program.parameters) {
     if (!chunk.is_cached()) continue;
     for (const tiled::ParameterPiece& piece : chunk.at) {
-      std::int32_t& next = use.next_line[static_cast<std::size_t>(piece.tile)];
+      std::int32_t& next = use.next_line[at(piece.tile)];
       next = std::max(next, piece.line + piece.lines);
       use.cached_bytes += std::int64_t{piece.lines} * chip::kWideLineBytes;
     }
@@ -44,11 +44,11 @@ MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program
 bool is_surely_too_large(const PartProgram& part, std::int64_t narrow_bytes) {
   const ir::Subgraph& graph = part.model.subgraphs[0];
   return std::any_of(part.ops.begin(), part.ops.end(), [&](std::int32_t index) {
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(index)];
+    const ir::Operator& op = graph.operators[at(index)];
     std::int64_t bytes = 0;
     const auto add = [&](std::int32_t t) {
       if (t < 0) return;
-      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+      const ir::Tensor& tensor = graph.tensors[at(t)];
       const bool is_activation = tensor.shape.rank() == 4 && ir::constant_data(part.model, tensor).empty();
       if (is_activation) bytes += tensor.shape.checked_elements().value_or(0);
     };
@@ -63,7 +63,7 @@ bool parameters_fit(const PartProgram& part, const tiled::TiledProgram& program)
   std::vector<std::int64_t> scratch(program.steps.size() + 1, 0);
   for (const tiled::WideObject& object : program.wide) {
     if (object.life.first < 0) continue;
-    scratch[static_cast<std::size_t>(object.life.first)] += object.lines;
+    scratch[at(object.life.first)] += object.lines;
     scratch[static_cast<std::size_t>(object.life.last) + 1] -= object.lines;
   }
   std::int64_t now = 0, most = 0;

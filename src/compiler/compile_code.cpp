@@ -226,7 +226,7 @@ std::vector<std::string> Compilation::names_of(const ir::Model& model, const std
   std::vector<std::string> names;
   for (const partition::Part& part : parts) {
     for (const std::int32_t tensor : part.outputs) {
-      names.push_back(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].name);
+      names.push_back(model.subgraphs[0].tensors[at(tensor)].name);
     }
   }
   return names;

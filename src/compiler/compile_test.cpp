@@ -156,7 +156,7 @@ TEST_F(Compile, AFileWithoutCodeSaysSo) {
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_FALSE(darwinn::require_code(options->package).ok());
   ASSERT_EQ(compiled->metadata.size(), 1u);
-  const auto text = compiled->buffers[static_cast<std::size_t>(compiled->metadata[0].buffer)].data.span();
+  const auto text = compiled->buffers[at(compiled->metadata[0].buffer)].data.span();
   EXPECT_NE(std::string(text.begin(), text.end()).find("no machine code"), std::string::npos);
 }
 
@@ -334,8 +334,8 @@ TEST_F(Compile, SegmentsAreModelsOfTheirOwn) {
     ASSERT_TRUE(segment.ok()) << segment.status().message();
     const ir::Subgraph& graph = segment->subgraphs[0];
     ASSERT_EQ(graph.inputs.size(), 1u);
-    EXPECT_EQ(graph.tensors[static_cast<std::size_t>(graph.inputs[0])].name, produced);
-    produced = graph.tensors[static_cast<std::size_t>(graph.outputs.at(0))].name;
+    EXPECT_EQ(graph.tensors[at(graph.inputs[0])].name, produced);
+    produced = graph.tensors[at(graph.outputs.at(0))].name;
   }
   EXPECT_EQ(produced, "conv8");
 }

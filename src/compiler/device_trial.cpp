@@ -55,7 +55,7 @@ class Numbers {
 void fill_constants(ir::Model& model) {
   Numbers numbers(1);
   for (const ir::Tensor& tensor : model.subgraphs[0].tensors) {
-    if (tensor.buffer == 0 || !model.buffers[static_cast<std::size_t>(tensor.buffer)].data.empty()) continue;
+    if (tensor.buffer == 0 || !model.buffers[at(tensor.buffer)].data.empty()) continue;
     const bool is_bias = tensor.type == ir::DataType::kInt32;
     const auto elements = static_cast<std::size_t>(tensor.shape.checked_elements().value_or(0));
     std::vector<std::uint8_t> bytes;
@@ -67,7 +67,7 @@ void fill_constants(ir::Model& model) {
       const std::int32_t value = static_cast<std::int8_t>(numbers.byte()) * 5;
       for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(value >> shift));
     }
-    model.buffers[static_cast<std::size_t>(tensor.buffer)].data = Bytes(std::move(bytes));
+    model.buffers[at(tensor.buffer)].data = Bytes(std::move(bytes));
   }
 }
 

@@ -18,21 +18,19 @@ namespace reef::compiler {
 namespace {
 
 std::string name_of(const ir::Model& model, std::int32_t op) {
-  const ir::Operator& it = model.subgraphs[0].operators[static_cast<std::size_t>(op)];
+  const ir::Operator& it = model.subgraphs[0].operators[at(op)];
   const std::int32_t output = it.outputs.empty() ? -1 : it.outputs[0];
   return fmt::format(
       "op {} {}{}", op, it.type,
-      output < 0
-          ? ""
-          : fmt::format(" '{}'", ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(output)].name)));
+      output < 0 ? "" : fmt::format(" '{}'", ir::describe_name(model.subgraphs[0].tensors[at(output)].name)));
 }
 
 // Operators whose weights a package must hold as bytes that depend on nothing else.
 bool has_weights(const ir::Model& model, std::int32_t op) {
-  const ir::Operator& it = model.subgraphs[0].operators[static_cast<std::size_t>(op)];
+  const ir::Operator& it = model.subgraphs[0].operators[at(op)];
   if (it.type != Op::CONV_2D && it.type != Op::DEPTHWISE_CONV_2D && it.type != Op::FULLY_CONNECTED) return false;
   if (it.inputs.size() < 2 || it.inputs[1] < 0) return false;
-  return !ir::constant_data(model, model.subgraphs[0].tensors[static_cast<std::size_t>(it.inputs[1])]).empty();
+  return !ir::constant_data(model, model.subgraphs[0].tensors[at(it.inputs[1])]).empty();
 }
 
 struct Weights {
@@ -52,8 +50,8 @@ void count(std::span<const std::uint8_t> bytes, std::uint8_t flip, Histogram& hi
 bool may_be_in(const ir::Model& model, const std::vector<std::int32_t>& ops, const Histogram& unexplained) {
   Histogram wanted{};
   for (const std::int32_t op : ops) {
-    const std::int32_t index = model.subgraphs[0].operators[static_cast<std::size_t>(op)].inputs[1];
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+    const std::int32_t index = model.subgraphs[0].operators[at(op)].inputs[1];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(index)];
     const std::uint8_t flip = tensor.type == ir::DataType::kInt8 ? 0x80 : 0;  // the chip's codes are unsigned
     count(ir::constant_data(model, tensor).span(), flip, wanted);
   }
@@ -127,7 +125,7 @@ Result<std::string> judge_package(const SourceView& view, const PartwiseEvaluati
     const std::int32_t t = order.outputs[i];
     const auto expected = run.part_outputs()[part].find(t);
     if (expected == run.part_outputs()[part].end()) continue;
-    const ir::Tensor& tensor = view.model->subgraphs[0].tensors[static_cast<std::size_t>(t < 0 ? -1 - t : t)];
+    const ir::Tensor& tensor = view.model->subgraphs[0].tensors[at(t < 0 ? -1 - t : t)];
     REEF_ASSIGN_OR_RETURN(const TensorComparison comparison, compare_tensors(tensor, found[i], expected->second, 0));
     if (comparison.different == 0) continue;
     const auto origins = follower.origins(loaded->outputs()[i], order.inputs.size(), i);

@@ -69,7 +69,7 @@ Status simulate(const PartCode& code, const device::TimingOptions& timing, PartE
   const std::vector<std::int64_t> steps = steps_of(*record.program, code.step_begins);
   std::vector<double> ends(result.steps.size() + 2, 0);  // of prologue, steps, epilogue
   for (const device::Slice& slice : record.slices) {
-    double& end = ends[static_cast<std::size_t>(steps[slice.index] + 1)];
+    double& end = ends[at(steps[slice.index] + 1)];
     end = std::max(end, slice.end);
   }
   double last = ends[0];
@@ -79,7 +79,7 @@ Status simulate(const PartCode& code, const device::TimingOptions& timing, PartE
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i] < 0 || steps[i] >= static_cast<std::int64_t>(result.steps.size())) continue;
-    StepExplanation& step = result.steps[static_cast<std::size_t>(steps[i])];
+    StepExplanation& step = result.steps[at(steps[i])];
     ++step.instructions;
     step.instruction_bytes += record.program->instructions[i].rows() * isa::kRowBits / 8;
   }
@@ -94,8 +94,7 @@ std::vector<MemoryObject> memory_map(const ir::Model& model, const tiled::TiledP
     std::string name;
     for (const tiled::TiledTensor& tensor : program.tensors) {
       if (tensor.object != static_cast<std::int32_t>(i) || tensor.source < 0) continue;
-      name += (name.empty() ? "" : ", ") +
-              ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor.source)].name);
+      name += (name.empty() ? "" : ", ") + ir::describe_name(model.subgraphs[0].tensors[at(tensor.source)].name);
     }
     objects.push_back({name.empty() ? "scratch" : name, object.address, object.address + object.bytes,
                        object.life.first, object.life.last});

@@ -40,9 +40,8 @@ Result<std::vector<VerifiedPart>> in_order_of(const std::vector<darwinn::Package
   for (const darwinn::Package& package : packages) {
     REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
     const auto returns = [&](const VerifiedPart& part, const std::string& name) {
-      return std::any_of(part.outputs.begin(), part.outputs.end(), [&](std::int32_t t) {
-        return t >= 0 && model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name == name;
-      });
+      return std::any_of(part.outputs.begin(), part.outputs.end(),
+                         [&](std::int32_t t) { return t >= 0 && model.subgraphs[0].tensors[at(t)].name == name; });
     };
     const auto found = std::find_if(parts.begin(), parts.end(), [&](const VerifiedPart& part) {
       return !loaded->outputs().empty() && returns(part, loaded->outputs().front().name);

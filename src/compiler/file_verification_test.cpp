@@ -102,8 +102,8 @@ TEST_F(FileVerification, AWrongConstantOutsideOfTheChipIsFound) {
   EXPECT_TRUE(same->is_whole);
   const ir::Operator& last = written->subgraphs[0].operators.back();
   ASSERT_EQ(last.type, "MUL");
-  const ir::Tensor& factor = written->subgraphs[0].tensors[static_cast<std::size_t>(last.inputs[1])];
-  ir::Buffer& buffer = written->buffers[static_cast<std::size_t>(factor.buffer)];
+  const ir::Tensor& factor = written->subgraphs[0].tensors[at(last.inputs[1])];
+  ir::Buffer& buffer = written->buffers[at(factor.buffer)];
   std::vector<std::uint8_t> bytes(buffer.data.span().begin(), buffer.data.span().end());
   bytes.at(3) ^= 0x40;
   buffer.data = Bytes(std::move(bytes));
@@ -121,7 +121,7 @@ TEST_F(FileVerification, AFileThatARuntimeCannotPrepareIsFound) {
   auto written = tflite::load_model(file.output);
   ASSERT_TRUE(written.ok());
   for (ir::Tensor& tensor : written->subgraphs[0].tensors) {
-    if (tensor.name == written->subgraphs[0].tensors[static_cast<std::size_t>(written->subgraphs[0].inputs[0])].name) {
+    if (tensor.name == written->subgraphs[0].tensors[at(written->subgraphs[0].inputs[0])].name) {
       tensor.shape = {1, 8, 8, 4};
     }
   }

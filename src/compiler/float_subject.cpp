@@ -15,8 +15,7 @@ constexpr std::int64_t kLeastSamples = 8;  // with fewer nothing is held back to
 bool computes_in_bytes(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
   return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-    return !op.outputs.empty() && op.outputs[0] >= 0 &&
-           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
+    return !op.outputs.empty() && op.outputs[0] >= 0 && ir::is_integer_8(graph.tensors[at(op.outputs[0])].type);
   });
 }
 

@@ -50,7 +50,7 @@ std::string preprocess_hint(const ir::Model& model) {
   if (task.family == "yolo") return " --preprocess yolo";
   const ir::Subgraph& graph = model.subgraphs[0];
   if (task.kind != evaluate::TaskKind::kClassifier || evaluate::input_picture(model).width == 0) return "";
-  const ir::Shape& classes = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+  const ir::Shape& classes = graph.tensors[at(graph.outputs[0])].shape;
   return classes.last() == kImagenetClasses ? " --preprocess imagenet" : "";
 }
 

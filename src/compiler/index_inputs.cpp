@@ -27,7 +27,7 @@ std::int64_t rows_of_table(const ir::Subgraph& graph, const ir::Operator& op, st
   const bool is_gather = op.type == Op::GATHER && k == 1;
   const bool is_lookup = op.type == Op::EMBEDDING_LOOKUP && k == 0;
   if ((!is_gather && !is_lookup) || op.inputs.size() < 2) return 0;
-  const ir::Shape& table = graph.tensors[static_cast<std::size_t>(op.inputs[is_gather ? 0 : 1])].shape;
+  const ir::Shape& table = graph.tensors[at(op.inputs[is_gather ? 0 : 1])].shape;
   std::int64_t axis = is_gather ? op.attributes.get_int("axis", 0) : 0;
   if (axis < 0) axis += table.rank();
   return axis >= 0 && axis < table.rank() ? table[static_cast<int>(axis)] : 0;
@@ -43,7 +43,7 @@ bool keeps_values(const ir::Operator& op) {
 
 std::int64_t rows_selected_by(const ir::Model& model, int input) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  std::set<std::int32_t> same = {graph.inputs[static_cast<std::size_t>(input)]};
+  std::set<std::int32_t> same = {graph.inputs[at(input)]};
   std::int64_t rows = 0;
   for (const ir::Operator& op : graph.operators) {  // in the order of execution
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {

@@ -97,8 +97,7 @@ Result<std::map<std::int64_t, std::string>> names_of_classes(const data::Dataset
     std::string& name = names[numbers[i]];
     if (!name.empty()) continue;
     if (const auto found = own.find(numbers[i]); found != own.end()) name = found->second;
-    if (name.empty() && static_cast<std::size_t>(numbers[i]) < listed.size())
-      name = listed[static_cast<std::size_t>(numbers[i])];
+    if (name.empty() && static_cast<std::size_t>(numbers[i]) < listed.size()) name = listed[reef::at(numbers[i])];
     if (name.empty()) name = std::to_string(numbers[i]);
   }
   return names;
@@ -209,7 +208,7 @@ std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOption
 Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, const LabelledData& data,
                            const EmbedOptions& options, const EmbeddedData* seen) {
   const ir::Subgraph& graph = extractor->subgraphs[0];
-  const ir::Tensor& output = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+  const ir::Tensor& output = graph.tensors[reef::at(graph.outputs[0])];
   const WatchedSource source(*data.dataset);
   evaluate::RunnerOptions how;
   how.threads = options.threads;
@@ -223,7 +222,7 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
         evaluate::run_samples(extractor, pictures, how, [&](std::int64_t sample, cpu::Interpreter& done) {
           const ops::Tensor& tensor = done.output(0);
           auto values = learn::real_values(output, {tensor.data, tensor.bytes});
-          if (values.ok()) rows[static_cast<std::size_t>(sample)] = std::move(*values);
+          if (values.ok()) rows[reef::at(sample)] = std::move(*values);
           return values.status();
         }));
     result.seconds += report.seconds;

@@ -30,7 +30,7 @@ constexpr int kCurveIterations = 50;
 
 const ir::Tensor& output_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  return graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+  return graph.tensors[at(graph.outputs[0])];
 }
 
 // Classes of the model and where the data's classes go among them.
@@ -97,7 +97,7 @@ Result<TrainedHead> imprint(const ClassPlan& plan, const ir::Tensor& embedding, 
     REEF_RETURN_IF_ERROR(imprinting.train(picture, rows.labels[i]));
   }
   for (std::size_t c = 0; c < data_classes.size(); ++c) {
-    imprinting.classes()[static_cast<std::size_t>(plan.places[c])].name = data_classes[c];
+    imprinting.classes()[at(plan.places[c])].name = data_classes[c];
   }
   REEF_ASSIGN_OR_RETURN(learn::MadeHead made,
                         learn::imprinting_head(embedding, is_normalized, imprinting.classes(), rows, plan.kept.state));
@@ -228,7 +228,7 @@ Result<Rows> rows_of(const LearnOptions& options, const std::shared_ptr<const ir
 }
 
 learn::Embeddings renumbered(learn::Embeddings rows, const std::vector<std::int32_t>& places) {
-  for (std::int32_t& label : rows.labels) label = places[static_cast<std::size_t>(label)];
+  for (std::int32_t& label : rows.labels) label = places[at(label)];
   return rows;
 }
 
@@ -242,10 +242,9 @@ void add_advice(const LearnOptions& options, const LabelledData& data, const Cla
     result.notes.push_back(fmt::format(
         "'{}' and '{}' fall together: {:.0f} % of their pictures are nearer to their own class than to the other "
         "(half is chance; cosine between the two {:.3f}). Other pictures, another extractor, or one class for both",
-        data.class_names[static_cast<std::size_t>(pair.a)], data.class_names[static_cast<std::size_t>(pair.b)],
-        100 * pair.right, pair.cosine));
-    pair.a = plan.places[static_cast<std::size_t>(pair.a)];
-    pair.b = plan.places[static_cast<std::size_t>(pair.b)];
+        data.class_names[at(pair.a)], data.class_names[at(pair.b)], 100 * pair.right, pair.cosine));
+    pair.a = plan.places[at(pair.a)];
+    pair.b = plan.places[at(pair.b)];
   }
   if (rows.test.empty()) {
     result.notes.push_back(options.held_back > 0 ? "too few pictures to hold any back: what was made is not measured"
@@ -267,7 +266,7 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
   result.found = head->kind;
   result.dimension = head->dimension;
   if (head->behind >= 0) {
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(head->behind)];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(head->behind)];
     result.notes.push_back(
         fmt::format("the model ends in a dense layer of {} numbers without SOFTMAX, as PyTorch's classifiers do. If "
                     "these are scores of classes, "

@@ -39,8 +39,7 @@ std::vector<std::string> wrong_shapes(const ir::Model& model, micro::Target targ
   ir::Model settled = model;
   std::vector<std::string> sentences;
   for (const ops::ShapeCorrection& correction : ops::settle_shapes(settled).corrections) {
-    const ir::Operator& op = model.subgraphs[static_cast<std::size_t>(correction.subgraph)]
-                                 .operators[static_cast<std::size_t>(correction.op)];
+    const ir::Operator& op = model.subgraphs[at(correction.subgraph)].operators[at(correction.op)];
     if (target == micro::Target::kMicro && micro::find_sdk_op(op) != nullptr) continue;
     sentences.push_back(ops::describe(model, correction));
   }

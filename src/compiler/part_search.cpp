@@ -13,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include "base/at.h"
 #include "compiler/choices_by_code.h"
 #include "compiler/code_facts.h"
 #include "compiler/code_generator.h"

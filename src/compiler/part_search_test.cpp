@@ -126,7 +126,7 @@ TEST_F(PartSearch, AnOperatorThatNeverFitsIsLeftToTheCpuWhereverItStands) {
     EXPECT_NE(report_.left[0].reason.find("activations do not fit"), std::string::npos);
     EXPECT_TRUE(report_.is_cut);
     EXPECT_FALSE(plan_.partition.notes.empty());
-    EXPECT_EQ(plan_.partition.ops[static_cast<std::size_t>(bad)].place, partition::Place::kRule);
+    EXPECT_EQ(plan_.partition.ops[at(bad)].place, partition::Place::kRule);
   }
 }
 

@@ -31,7 +31,7 @@ Numbers numbers_of(const ir::Model& model) {
     const bool converts = op.type == Op::QUANTIZE || op.type == Op::DEQUANTIZE;
     has_scales = has_scales || converts || op.type == Op::FAKE_QUANT;
     computes_floats = computes_floats || (!converts && std::any_of(op.outputs.begin(), op.outputs.end(), [&](auto t) {
-                        return graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
+                        return graph.tensors[at(t)].type == ir::DataType::kFloat32;
                       }));
   }
   if (!computes_floats) return Numbers::kQuantized;

@@ -23,7 +23,7 @@ namespace {
 std::vector<std::int32_t> source_ops(const ir::Subgraph& before, const ir::Subgraph& after) {
   const auto key = [](const ir::Subgraph& graph, const ir::Operator& op) {
     const std::int32_t tensor = op.outputs.empty() ? -1 : op.outputs[0];
-    return std::pair(op.type, tensor < 0 ? std::string() : graph.tensors[static_cast<std::size_t>(tensor)].name);
+    return std::pair(op.type, tensor < 0 ? std::string() : graph.tensors[at(tensor)].name);
   };
   std::multimap<std::pair<std::string, std::string>, std::int32_t> numbers;
   for (std::size_t i = 0; i < before.operators.size(); ++i) {

@@ -104,7 +104,7 @@ numpy::NamedArray boolean_array(std::string name, const std::vector<std::int64_t
 
 std::vector<std::uint8_t> as_mask(const std::vector<std::int64_t>& kept, std::int64_t count) {
   std::vector<std::uint8_t> mask(static_cast<std::size_t>(count), 0);
-  for (const std::int64_t i : kept) mask[static_cast<std::size_t>(i)] = 1;
+  for (const std::int64_t i : kept) mask[reef::at(i)] = 1;
   return mask;
 }
 
@@ -127,10 +127,10 @@ std::vector<PrunedLayer> pruned_layers(const ir::Model& prepared, const prune::K
     const auto weights = static_cast<std::size_t>(linear.weights);
     PrunedLayer layer;
     layer.tensor = tensors[weights].name;
-    layer.output = tensors[static_cast<std::size_t>(linear.output)].name;
+    layer.output = tensors[reef::at(linear.output)].name;
     if (layer.output.ends_with("/linear")) layer.output.resize(layer.output.size() - 7);
-    const std::vector<bool>& outputs = kept[weights][static_cast<std::size_t>(linear.output_axis)];
-    const std::vector<bool>& inputs = kept[weights][static_cast<std::size_t>(linear.input_axis)];
+    const std::vector<bool>& outputs = kept[weights][reef::at(linear.output_axis)];
+    const std::vector<bool>& inputs = kept[weights][reef::at(linear.input_axis)];
     layer.kept_outputs = indices_of(outputs);
     layer.kept_inputs = indices_of(inputs);
     layer.outputs_before = std::ssize(outputs);

@@ -136,7 +136,7 @@ std::string metric_of_truth(const ir::Model& model, const data::Dataset& samples
 bool knows_the_classes(double of_float, const ir::Model& model) {
   constexpr double kAboveChance = 1.5;
   const ir::Subgraph& graph = model.subgraphs[0];
-  const auto& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+  const auto& shape = graph.tensors[at(graph.outputs[0])].shape;
   return of_float * static_cast<double>(shape.elements()) > kAboveChance;
 }
 

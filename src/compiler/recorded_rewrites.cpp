@@ -66,7 +66,7 @@ std::string rewrites_remark(const std::vector<passes::Application>& rewrites, co
 std::optional<PlanOptions> recorded_rewrites(const ir::Model& compiled) {
   for (const ir::Metadata& entry : compiled.metadata) {
     if (entry.name != emit::kRemarksName) continue;
-    const Bytes& data = compiled.buffers[static_cast<std::size_t>(entry.buffer)].data;
+    const Bytes& data = compiled.buffers[at(entry.buffer)].data;
     std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());

@@ -44,7 +44,7 @@ Refusal not_quantized(const std::string& path, const ir::Model& model, const par
       "{}: no operator computes on 8-bit integers, which is all that the Edge TPU does; {} tensors are float", path,
       tensors.size());
   for (std::size_t i = 0; i < std::min(kShown, tensors.size()); ++i) {
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(tensors[i])];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(tensors[i])];
     text += fmt::format("{} {} '{}' {}{}", i == 0 ? ":" : ",", tensors[i], ir::describe_name(tensor.name),
                         ir::type_name(tensor.type), tensor.shape.to_string());
   }

@@ -18,7 +18,7 @@ namespace {
 Result<std::int32_t> input_named(const ir::Subgraph& graph, const std::string& name) {
   std::vector<std::string> names;
   for (const std::int32_t input : graph.inputs) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(input)];
+    const ir::Tensor& tensor = graph.tensors[at(input)];
     if (tensor.name == name || (name.empty() && graph.inputs.size() == 1)) return input;
     names.push_back(ir::describe_name(tensor.name));
   }
@@ -51,7 +51,7 @@ class Resizer {
   Status run(const InputShapes& shapes) {
     for (const auto& [name, sizes] : shapes) {
       REEF_ASSIGN_OR_RETURN(const std::int32_t input, input_named(graph(), name));
-      REEF_ASSIGN_OR_RETURN(const ir::Shape shape, shape_of(sizes, graph().tensors[static_cast<std::size_t>(input)]));
+      REEF_ASSIGN_OR_RETURN(const ir::Shape shape, shape_of(sizes, graph().tensors[at(input)]));
       resize(input, shape);
     }
     for (std::size_t i = 0; i < graph().operators.size(); ++i) {
@@ -74,14 +74,14 @@ class Resizer {
   static constexpr std::int64_t kMostSizes = 1024;  // elements of a tensor of sizes; larger ones are values
 
   ir::Subgraph& graph() { return model_.subgraphs[0]; }
-  ir::Tensor& known(std::int32_t t) { return known_.subgraphs[0].tensors[static_cast<std::size_t>(t)]; }
+  ir::Tensor& known(std::int32_t t) { return known_.subgraphs[0].tensors[at(t)]; }
   static bool follows_from(const ir::Operator& op, const std::set<std::int32_t>& tensors) {
     return std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) { return tensors.contains(t); });
   }
   bool is_known(std::int32_t t) { return t >= 0 && !constant_data(known_, known(t)).empty(); }
 
   void resize(std::int32_t index, const ir::Shape& shape) {
-    ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(index)];
+    ir::Tensor& tensor = graph().tensors[at(index)];
     if (!(tensor.shape == shape) || !tensor.shape_signature.empty()) resized_.insert(index);
     tensor.shape = shape;
     tensor.shape_signature.clear();

@@ -34,12 +34,11 @@ TEST(ResizeInputs, FollowsSizesThroughTheirArithmetic) {
     const Status status = resize_inputs(model, {{"", {batch, 4, 4, 2}}});
     ASSERT_TRUE(status.ok()) << status.message();
     const ir::Subgraph& graph = model.subgraphs[0];
-    EXPECT_EQ(graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape,
-              (ir::Shape{static_cast<std::int32_t>(batch), 32}));
+    EXPECT_EQ(graph.tensors[at(graph.outputs[0])].shape, (ir::Shape{static_cast<std::int32_t>(batch), 32}));
     EXPECT_EQ(graph.operators.size(), flatten(32).subgraphs[0].operators.size());  // nothing is folded
     for (const ir::Operator& op : graph.operators) {
       for (const std::int32_t t : op.outputs) {
-        EXPECT_TRUE(constant_data(model, graph.tensors[static_cast<std::size_t>(t)]).empty());
+        EXPECT_TRUE(constant_data(model, graph.tensors[at(t)]).empty());
       }
     }
   }

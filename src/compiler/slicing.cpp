@@ -70,9 +70,9 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
     if (too_large != nullptr && furthest < first) {
       too_large->push_back(furthest);  // the one before `first`: nothing reaches beyond it
       furthest = first;
-      best[static_cast<std::size_t>(first)] = {0, {first - 1, first - 1, 0}};
+      best[reef::at(first)] = {0, {first - 1, first - 1, 0}};
     }
-    const std::int64_t before = best[static_cast<std::size_t>(first)].cycles;
+    const std::int64_t before = best[reef::at(first)].cycles;
     if (before >= kNever) continue;
     const auto reach = [&](std::int32_t last, std::int64_t cycles, std::int32_t slices) {
       furthest = std::max(furthest, last + 1);
@@ -94,8 +94,8 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
   if (too_large != nullptr && furthest < whole.ops()) too_large->push_back(furthest);
   if (best.back().cycles >= kNever) return std::nullopt;
   std::vector<SliceGroup> groups;
-  for (std::int32_t end = whole.ops(); end > 0; end = best[static_cast<std::size_t>(end)].last.first) {
-    const SliceGroup& group = best[static_cast<std::size_t>(end)].last;
+  for (std::int32_t end = whole.ops(); end > 0; end = best[reef::at(end)].last.first) {
+    const SliceGroup& group = best[reef::at(end)].last;
     if (group.slices > 0) groups.insert(groups.begin(), group);
   }
   return groups;
@@ -128,13 +128,13 @@ class Search {
     const Whole whole(part_, program_, false, {});
     const auto add = [&](std::int32_t source) {
       const tiled::TiledTensor* tensor = source < 0 ? nullptr : whole.tensor(source);
-      const ir::Tensor& model = part_.model.subgraphs[0].tensors[static_cast<std::size_t>(std::max(source, 0))];
+      const ir::Tensor& model = part_.model.subgraphs[0].tensors[reef::at(std::max(source, 0))];
       if (tensor != nullptr && model.shape.rank() == 4 && tensor->height > 1 && tensor->grid_bytes() > bytes) {
         found.insert(source);
       }
     };
     for (const std::int32_t op : part_.ops) {
-      const ir::Operator& from = part_.model.subgraphs[0].operators[static_cast<std::size_t>(op)];
+      const ir::Operator& from = part_.model.subgraphs[0].operators[reef::at(op)];
       std::for_each(from.outputs.begin(), from.outputs.end(), add);
     }
     std::for_each(part_.inputs.begin(), part_.inputs.end(), add);
@@ -151,7 +151,7 @@ class Search {
     groups_within(whole, sliceable, form(true), memory_, how_.budget, &positions);
     std::vector<lower::RefusedOp> result;
     for (const std::int32_t at : positions) {
-      result.push_back({part_.ops[static_cast<std::size_t>(at)],
+      result.push_back({part_.ops[reef::at(at)],
                         fmt::format("its activations need about {} bytes of each tile, which has {}, even in slices "
                                     "and with everything else kept elsewhere",
                                     least_bytes(whole, sliceable, at), memory_)});
@@ -179,7 +179,7 @@ class Search {
       const std::int64_t least = least_bytes(whole, sliceable, op);
       if (least <= most) continue;
       most = least;
-      which = part_.ops[static_cast<std::size_t>(op)];
+      which = part_.ops[reef::at(op)];
     }
     return which;
   }
@@ -240,8 +240,7 @@ Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::Lowe
     const lower::RefusedOp first = too_large.front();
     if (options.refused != nullptr) *options.refused = std::move(too_large);
     return unsupported("{}", first.reason)
-        .in(fmt::format("op {} {}", first.op,
-                        part.model.subgraphs[0].operators[static_cast<std::size_t>(first.op)].type));
+        .in(fmt::format("op {} {}", first.op, part.model.subgraphs[0].operators[reef::at(first.op)].type));
   }
   if (crowded != nullptr) *crowded = search.crowded();
   if (options.refused != nullptr) options.refused->clear();  // what only some attempt in slices had no code for

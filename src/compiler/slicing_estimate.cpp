@@ -74,7 +74,7 @@ Whole::Whole(const lower::PartBorder& part, tiled::TiledProgram program, bool ma
 const TiledTensor* Whole::tensor(std::int32_t source) const {
   const auto found = tensors_.find(source);
   if (found == tensors_.end()) return nullptr;
-  const auto image = lower::image_of(part_.model.subgraphs[0].tensors[static_cast<std::size_t>(source)]);
+  const auto image = lower::image_of(part_.model.subgraphs[0].tensors[reef::at(source)]);
   if (!image.ok()) return nullptr;
   for (const std::int32_t t : found->second) {
     const TiledTensor& tensor = program_.tensor(t);
@@ -95,7 +95,7 @@ std::vector<std::int32_t> Whole::objects(std::int32_t source) const {
 }
 
 bool Whole::exists_at(std::int32_t object, std::int32_t op) const {
-  const std::vector<Lifetime>& present = presence_[static_cast<std::size_t>(object)];
+  const std::vector<Lifetime>& present = presence_[reef::at(object)];
   return std::any_of(present.begin(), present.end(),
                      [&](const Lifetime& steps) { return position(steps.first) <= op && op <= position(steps.last); });
 }
@@ -105,15 +105,15 @@ void Whole::find_presence(bool may_put_aside, const std::set<std::int32_t>& host
   presence_.resize(program_.narrow.size());
   std::vector<bool> goes(program_.narrow.size(), may_put_aside);
   for (const std::int32_t source : hosted) {
-    for (const std::int32_t object : objects(source)) goes[static_cast<std::size_t>(object)] = true;
+    for (const std::int32_t object : objects(source)) goes[reef::at(object)] = true;
   }
   for (std::size_t i = 0; i < presence_.size(); ++i) {
     if (!goes[i] && program_.narrow[i].life.first >= 0) presence_[i] = {program_.narrow[i].life};
   }
   const auto use = [&](std::int32_t object, std::size_t step) {
-    if (!goes[static_cast<std::size_t>(object)]) return;
+    if (!goes[reef::at(object)]) return;
     const auto at = static_cast<std::int32_t>(step);
-    std::vector<Lifetime>& present = presence_[static_cast<std::size_t>(object)];
+    std::vector<Lifetime>& present = presence_[reef::at(object)];
     if (present.empty() || present.back().last < at - 1) {
       present.push_back({at, at});
     } else {
@@ -138,7 +138,7 @@ void Whole::find_scratch() {
   }
   for (const auto& [source, list] : tensors_) {
     const TiledTensor* main = tensor(source);
-    if (main != nullptr) scratch_of_[static_cast<std::size_t>(main->object)] = -1;
+    if (main != nullptr) scratch_of_[reef::at(main->object)] = -1;
   }
 }
 
@@ -148,14 +148,14 @@ void Whole::count_bytes(bool scratch_only, std::vector<std::int64_t>& most) cons
   for (std::size_t i = 0; i < presence_.size(); ++i) {
     if (scratch_only && scratch_of_[i] < 0) continue;
     for (const Lifetime& steps : presence_[i]) {
-      change[static_cast<std::size_t>(steps.first)] += program_.narrow[i].bytes;
+      change[reef::at(steps.first)] += program_.narrow[i].bytes;
       change[static_cast<std::size_t>(steps.last) + 1] -= program_.narrow[i].bytes;
     }
   }
   std::int64_t now = 0;
   for (std::size_t step = 0; step < program_.steps.size(); ++step) {
     now += change[step];
-    std::int64_t& there = most[static_cast<std::size_t>(position_of_step_[step])];
+    std::int64_t& there = most[reef::at(position_of_step_[step])];
     there = std::max(there, now);
   }
 }
@@ -173,12 +173,12 @@ void GroupEstimate::find_lives() {
   lives_.resize(tensors_.size());
   std::vector<std::int32_t> roots(tensors_.size());  // of other views of a tensor
   for (std::size_t id = 0; id < roots.size(); ++id) roots[id] = static_cast<std::int32_t>(id);
-  const auto root = [&](std::int32_t id) { return static_cast<std::size_t>(roots[static_cast<std::size_t>(id)]); };
+  const auto root = [&](std::int32_t id) { return static_cast<std::size_t>(roots[reef::at(id)]); };
   for (std::size_t i = 0; i < group_.ops().size(); ++i) {
     const RowOp& op = group_.ops()[i];
     for (const RowRead& read : op.reads) lives_[root(read.id)].include(static_cast<std::int32_t>(i));
     for (const RowResult& result : op.results) {
-      if (!op.computes) roots[static_cast<std::size_t>(result.id)] = static_cast<std::int32_t>(root(op.reads[0].id));
+      if (!op.computes) roots[reef::at(result.id)] = static_cast<std::int32_t>(root(op.reads[0].id));
       lives_[root(result.id)].include(static_cast<std::int32_t>(i));
     }
   }
@@ -194,7 +194,7 @@ void GroupEstimate::find_others() {
   std::set<std::int32_t> borders, sliced;
   for (const auto* list : {&group_.results(), &group_.operands()}) {
     for (const std::int32_t id : *list) {
-      const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+      const TiledTensor* tensor = tensors_[reef::at(id)];
       if (tensor == nullptr || !borders.insert(tensor->object).second) continue;
       if (group_.group().joins_late && list == &group_.results()) {
         joined_ = std::max(joined_, whole_.bytes_of(tensor->object));
@@ -233,7 +233,7 @@ std::int64_t GroupEstimate::bytes(std::int32_t slices) {
     std::vector<std::int64_t> change(others_.size() + 1, 0);
     for (std::size_t id = 0; id < sizes.size(); ++id) {
       if (lives_[id].first < 0) continue;
-      change[static_cast<std::size_t>(lives_[id].first)] += sizes[id];
+      change[reef::at(lives_[id].first)] += sizes[id];
       change[static_cast<std::size_t>(lives_[id].last) + 1] -= sizes[id];
     }
     std::int64_t now = 0;
@@ -270,14 +270,14 @@ std::int64_t GroupEstimate::scratch_bytes(std::size_t op, const std::vector<Tile
   const std::int64_t whole = whole_.scratch_at(group_.group().first + static_cast<std::int32_t>(op));
   const RowResult& result = group_.ops()[op].results[0];
   const std::int64_t all = tiled::cut(result.height, 1);
-  const std::int64_t some = most_rows(rows[static_cast<std::size_t>(result.id)], result.height);
+  const std::int64_t some = most_rows(rows[reef::at(result.id)], result.height);
   return std::min(whole, std::max(std::min(whole, kSmallScratch), (whole * some + all - 1) / all));
 }
 
 std::int64_t GroupEstimate::input_buffers() const {
   std::int64_t bytes = 0;
   for (const std::int32_t id : group_.inputs()) {
-    const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+    const TiledTensor* tensor = tensors_[reef::at(id)];
     if (tensor != nullptr) bytes += 2 * std::int64_t{tiled::InputSlots::of(*tensor).bytes} + kInputConstants;
   }
   return bytes;
@@ -323,9 +323,9 @@ std::int64_t GroupEstimate::keeping_cycles(const lower::SliceRows& rows) const {
   }
   // Results that are put together late go to wide memory, come back and are copied.
   for (const std::int32_t id : group_.results()) {
-    const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+    const TiledTensor* tensor = tensors_[reef::at(id)];
     if (tensor == nullptr || !group_.group().joins_late) continue;
-    const std::int64_t most = most_rows(rows.made[static_cast<std::size_t>(id)], tensor->height);
+    const std::int64_t most = most_rows(rows.made[reef::at(id)], tensor->height);
     cycles += 3 * most * tensor->columns.max_own() * tensor->pixel_words() + 3 * kBlockCycles;
   }
   return cycles;
@@ -336,9 +336,9 @@ std::int64_t GroupEstimate::slice_cycles(const lower::SliceRows& slice) const {
   std::int64_t cycles = host_cycles(slice) + keeping_cycles(slice);
   for (const RowOp& op : group_.ops()) {
     const RowResult& first = op.results[0];
-    const TiledTensor* result = op.computes ? tensors_[static_cast<std::size_t>(first.id)] : nullptr;
+    const TiledTensor* result = op.computes ? tensors_[reef::at(first.id)] : nullptr;
     if (result == nullptr) continue;
-    const std::int64_t most = most_rows(rows[static_cast<std::size_t>(first.id)], first.height);
+    const std::int64_t most = most_rows(rows[reef::at(first.id)], first.height);
     cycles += most * result->columns.max_own() * pixel_cycles(op) + parameter_cycles(op) + kBlockCycles;
   }
   return cycles;
@@ -346,10 +346,10 @@ std::int64_t GroupEstimate::slice_cycles(const lower::SliceRows& slice) const {
 
 std::int64_t GroupEstimate::host_cycles(const lower::SliceRows& slice) const {
   const auto bytes = [&](std::int32_t id, const std::vector<TileRanges>& rows) {
-    const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+    const TiledTensor* tensor = tensors_[reef::at(id)];
     if (tensor == nullptr) return std::int64_t{0};
     std::int64_t all = 0;
-    for (const tiled::Range& range : rows[static_cast<std::size_t>(id)]) {
+    for (const tiled::Range& range : rows[reef::at(id)]) {
       const tiled::Range inside = range.within(0, tensor->height);
       all += std::max(0, inside.end - inside.begin);
     }
@@ -366,17 +366,17 @@ std::int64_t GroupEstimate::host_cycles(const lower::SliceRows& slice) const {
 
 // Steps of the tensor unit for one pixel of the result.
 std::int64_t GroupEstimate::pixel_cycles(const RowOp& op) const {
-  const ir::Operator& model = graph().operators[static_cast<std::size_t>(op.op)];
-  const std::int64_t channels = graph().tensors[static_cast<std::size_t>(op.results[0].tensor)].shape.last();
+  const ir::Operator& model = graph().operators[reef::at(op.op)];
+  const std::int64_t channels = graph().tensors[reef::at(op.results[0].tensor)].shape.last();
   if (model.type != Op::CONV_2D && model.type != Op::DEPTHWISE_CONV_2D) return (channels + 3) / 4;
-  const ir::Shape& weights = graph().tensors[static_cast<std::size_t>(model.inputs[1])].shape;
+  const ir::Shape& weights = graph().tensors[reef::at(model.inputs[1])].shape;
   const std::int64_t positions = std::int64_t{weights[1]} * weights[2];
   if (model.type == Op::DEPTHWISE_CONV_2D) return positions * ((channels + 3) / 4);
   return positions * ((weights[3] + 3) / 4) * ((channels + 63) / 64);
 }
 
 std::int64_t GroupEstimate::parameter_cycles(const RowOp& op) const {
-  const std::string& type = graph().operators[static_cast<std::size_t>(op.op)].type;
+  const std::string& type = graph().operators[reef::at(op.op)].type;
   return type == Op::CONV_2D || type == Op::DEPTHWISE_CONV_2D ? kRingLineCycles * pixel_cycles(op) : 0;
 }
 

@@ -23,20 +23,20 @@ class Whole {
   const lower::PartBorder& part() const { return part_; }
   std::int32_t ops() const { return static_cast<std::int32_t>(bytes_.size()); }
   // The most that exists at one of the operator's steps.
-  std::int64_t bytes_at(std::int32_t op) const { return bytes_[static_cast<std::size_t>(op)]; }
+  std::int64_t bytes_at(std::int32_t op) const { return bytes_[at(op)]; }
   // The part of it that only this operator knows: the most that exists at one step.
-  std::int64_t scratch_at(std::int32_t op) const { return scratch_[static_cast<std::size_t>(op)]; }
+  std::int64_t scratch_at(std::int32_t op) const { return scratch_[at(op)]; }
 
   // The tensor of the model on the chip; null: it is another view of one, or no image.
   const tiled::TiledTensor* tensor(std::int32_t source) const;
   // All memory of tensors that stand for it on the chip, copies too.
   std::vector<std::int32_t> objects(std::int32_t source) const;
   bool exists_at(std::int32_t object, std::int32_t op) const;
-  bool is_scratch(std::int32_t object) const { return scratch_of_[static_cast<std::size_t>(object)] >= 0; }
-  std::int64_t bytes_of(std::int32_t object) const { return program_.narrow[static_cast<std::size_t>(object)].bytes; }
+  bool is_scratch(std::int32_t object) const { return scratch_of_[at(object)] >= 0; }
+  std::int64_t bytes_of(std::int32_t object) const { return program_.narrow[at(object)].bytes; }
 
  private:
-  std::int32_t position(std::int32_t step) const { return position_of_step_[static_cast<std::size_t>(step)]; }
+  std::int32_t position(std::int32_t step) const { return position_of_step_[at(step)]; }
   void find_presence(bool may_put_aside, const std::set<std::int32_t>& hosted);
   void find_scratch();
   void count_bytes(bool scratch_only, std::vector<std::int64_t>& most) const;

@@ -35,10 +35,9 @@ class Aligner {
  private:
   bool is_same(std::int32_t a, std::int32_t b) const {
     return a >= 0 && b >= 0 &&
-           is_same_tensor(compiled_, mine_.tensors[static_cast<std::size_t>(a)], source_,
-                          theirs_.tensors[static_cast<std::size_t>(b)]);
+           is_same_tensor(compiled_, mine_.tensors[reef::at(a)], source_, theirs_.tensors[reef::at(b)]);
   }
-  std::int32_t& bound(std::int32_t tensor) { return result_[static_cast<std::size_t>(tensor)]; }
+  std::int32_t& bound(std::int32_t tensor) { return result_[reef::at(tensor)]; }
 
   void bind_all(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
     for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -106,18 +105,16 @@ class Aligner {
 // The operand of a custom operator that a layer is, as a tensor of the source; nullopt: there is none of this name.
 std::optional<std::int32_t> operand_named(const std::string& layer, const ir::Subgraph& graph, const ir::Operator& op,
                                           bool is_output, const std::vector<std::int32_t>& to_source) {
-  const auto name = [&](std::int32_t t) -> const std::string& {
-    return graph.tensors[static_cast<std::size_t>(t)].name;
-  };
+  const auto name = [&](std::int32_t t) -> const std::string& { return graph.tensors[reef::at(t)].name; };
   for (const std::int32_t t : is_output ? op.outputs : op.inputs) {
-    if (t < 0 || name(t) != layer || to_source[static_cast<std::size_t>(t)] < 0) continue;
-    return to_source[static_cast<std::size_t>(t)];
+    if (t < 0 || name(t) != layer || to_source[reef::at(t)] < 0) continue;
+    return to_source[reef::at(t)];
   }
   if (!is_output) return std::nullopt;
   for (const std::int32_t t : op.inputs) {
-    if (t < 0 || !graph.tensors[static_cast<std::size_t>(t)].is_variable) continue;
-    if (to_source[static_cast<std::size_t>(t)] < 0) continue;
-    if (name(t) + reference::kVariableOutputSuffix == layer) return -1 - to_source[static_cast<std::size_t>(t)];
+    if (t < 0 || !graph.tensors[reef::at(t)].is_variable) continue;
+    if (to_source[reef::at(t)] < 0) continue;
+    if (name(t) + reference::kVariableOutputSuffix == layer) return -1 - to_source[reef::at(t)];
   }
   return std::nullopt;
 }

@@ -101,8 +101,8 @@ ModelPointer with_border_of(const ModelPointer& source, const ir::Model& compile
     const auto &before = source->subgraphs[0], &after = plan->model->subgraphs[0];
     if (list(before).size() != list(after).size()) return true;
     for (std::size_t i = 0; i < list(before).size(); ++i) {
-      const ir::Tensor& a = before.tensors[static_cast<std::size_t>(list(before)[i])];
-      const ir::Tensor& b = after.tensors[static_cast<std::size_t>(list(after)[i])];
+      const ir::Tensor& a = before.tensors[at(list(before)[i])];
+      const ir::Tensor& b = after.tensors[at(list(after)[i])];
       if (a.type != b.type || a.shape != b.shape) return true;
     }
     return false;

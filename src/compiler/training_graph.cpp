@@ -35,7 +35,7 @@ Status set_data(ir::Model& model, ir::Tensor& tensor, std::span<const std::uint8
     tensor.buffer = static_cast<std::int32_t>(model.buffers.size());
     model.buffers.emplace_back();
   }
-  model.buffers[static_cast<std::size_t>(tensor.buffer)].data = Bytes::copy_of(data);
+  model.buffers[at(tensor.buffer)].data = Bytes::copy_of(data);
   return ok_status();
 }
 
@@ -100,7 +100,7 @@ Result<ir::Model> with_edits(const ir::Model& model, std::span<const TensorEdit>
   for (const TensorEdit& edit : edits) {
     REEF_REQUIRE(edit.tensor >= 0 && static_cast<std::size_t>(edit.tensor) < tensors.size(), "there is no tensor {}",
                  edit.tensor);
-    ir::Tensor& tensor = tensors[static_cast<std::size_t>(edit.tensor)];
+    ir::Tensor& tensor = tensors[at(edit.tensor)];
     if (!edit.data.empty()) REEF_RETURN_IF_ERROR(set_data(result, tensor, edit.data, shared));
     if (!edit.scales.empty()) REEF_RETURN_IF_ERROR(set_scales(tensor, edit));
   }

@@ -22,7 +22,7 @@ TEST(TrainingGraph, FunctionCodesFollowTheFunction) {
   ASSERT_TRUE(codes.ok()) << codes.status().message();
   for (int code = 0; code < 256; ++code) {
     const double real = 256 / (1 + std::exp(-0.05 * (code - 128)));
-    EXPECT_NEAR((*codes)[static_cast<std::size_t>(code)], std::min(real, 255.0), 0.51) << code;
+    EXPECT_NEAR((*codes)[at(code)], std::min(real, 255.0), 0.51) << code;
   }
 }
 

@@ -23,7 +23,7 @@ class MadeUpSample : public data::SampleSource {
     constexpr std::uint32_t kSeed = 12345;
     const auto seed = kSeed + static_cast<std::uint32_t>(input.index) + static_cast<std::uint32_t>(sample);
     ir::fill_pseudo_random(input.type, seed, target);
-    const std::int64_t rows = rows_[static_cast<std::size_t>(input.index)];
+    const std::int64_t rows = rows_[at(input.index)];
     if (rows > 0) wrap_indices(input.type, rows, target);
     return ok_status();
   }

@@ -17,7 +17,7 @@ namespace {
 using reference::TensorBytes;
 
 const ir::Tensor& tensor_of(const ir::Model& model, std::int32_t index) {
-  return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+  return model.subgraphs[0].tensors[at(index)];
 }
 
 std::size_t bytes_of(const ir::Tensor& tensor) {
@@ -166,20 +166,18 @@ VerifiedPart part_between(const ir::Model& source, std::vector<std::int32_t> inp
   part.outputs = std::move(outputs);
   std::vector<bool> is_needed(graph.tensors.size());
   for (const std::int32_t t : part.outputs) {
-    if (t >= 0) is_needed[static_cast<std::size_t>(t)] = true;
+    if (t >= 0) is_needed[at(t)] = true;
   }
   const auto is_given = [&](std::int32_t t) {
     return std::find(part.inputs.begin(), part.inputs.end(), t) != part.inputs.end();
   };
-  const auto computes = [&](std::int32_t t) {
-    return t >= 0 && is_needed[static_cast<std::size_t>(t)] && !is_given(t);
-  };
+  const auto computes = [&](std::int32_t t) { return t >= 0 && is_needed[at(t)] && !is_given(t); };
   for (auto i = static_cast<std::int32_t>(graph.operators.size()) - 1; i >= 0; --i) {
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(i)];
+    const ir::Operator& op = graph.operators[at(i)];
     if (std::none_of(op.outputs.begin(), op.outputs.end(), computes)) continue;
     part.ops.push_back(i);
     for (const std::int32_t t : op.inputs) {
-      if (t >= 0) is_needed[static_cast<std::size_t>(t)] = true;
+      if (t >= 0) is_needed[at(t)] = true;
     }
   }
   std::reverse(part.ops.begin(), part.ops.end());

@@ -103,7 +103,7 @@ class ArrayStore : public SampleStore {
   std::string name_of(std::int64_t sample) const override { return fmt::format("{}[{}]", inputs[0].name, sample); }
 
   std::string place_of(std::int64_t sample, const InputSpec& input) const override {
-    return fmt::format("'{}', array '{}', sample {}", path, inputs[static_cast<std::size_t>(input.index)].name, sample);
+    return fmt::format("'{}', array '{}', sample {}", path, inputs[at(input.index)].name, sample);
   }
 };
 

@@ -19,7 +19,7 @@ Status require_one_input(const ir::Model& model) {
   if (graph.inputs.size() == 1) return ok_status();
   std::string arrays;
   for (const std::int32_t t : graph.inputs) {
-    const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(t)];
+    const ir::Tensor& input = graph.tensors[at(t)];
     std::vector<std::string> sizes = {"N"};
     for (int i = 1; i < input.shape.rank(); ++i) sizes.push_back(fmt::format("{}", input.shape[i]));
     arrays += fmt::format(", '{}': {} of shape ({}{})", ir::describe_name(input.name), ir::type_name(input.type),
@@ -85,7 +85,7 @@ Result<std::shared_ptr<const Dataset>> Dataset::open(const DatasetOptions& optio
 
 Status Dataset::read(std::int64_t sample, const InputSpec& input, std::span<std::byte> target) const {
   REEF_REQUIRE(sample >= 0 && sample < size(), "sample {} is asked for, but there are {}", sample, size());
-  const std::int64_t number = order_[static_cast<std::size_t>(sample)];
+  const std::int64_t number = order_[at(sample)];
   if (input.index == 0) ++samples_read_;
   Result<StoredSample> stored = [&] {
     const Stopwatch watch(nanoseconds_[kReading]);
@@ -116,12 +116,12 @@ ReadCounters Dataset::counters() const {
 
 Result<Truth> Dataset::truth(std::int64_t sample) const {
   REEF_REQUIRE(sample >= 0 && sample < size(), "sample {} is asked for, but there are {}", sample, size());
-  return store_->truth(order_[static_cast<std::size_t>(sample)]);
+  return store_->truth(order_[at(sample)]);
 }
 
 Result<std::pair<int, int>> Dataset::picture_size(std::int64_t sample) const {
   REEF_REQUIRE(sample >= 0 && sample < size(), "sample {} is asked for, but there are {}", sample, size());
-  const std::int64_t number = order_[static_cast<std::size_t>(sample)];
+  const std::int64_t number = order_[at(sample)];
   REEF_ASSIGN_OR_RETURN(const StoredSample stored, store_->stored(number, {}));
   if (!stored.picture.empty()) {
     const auto picture = image::decode(stored.picture, 1);

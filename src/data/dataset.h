@@ -111,18 +111,16 @@ class Dataset : public SampleSource {
   Result<std::pair<int, int>> picture_size(std::int64_t sample) const;
 
   // Where a sample lies among all that are stored, before --shuffle and --limit.
-  std::int64_t stored_number(std::int64_t sample) const { return order_[static_cast<std::size_t>(sample)]; }
+  std::int64_t stored_number(std::int64_t sample) const { return order_[reef::at(sample)]; }
   std::int64_t stored_samples() const { return store_->size(); }
 
   const ChosenPreprocess& preprocess() const { return preprocess_; }
   bool holds_pictures() const { return store_->holds_pictures(); }
   // "2000 samples: array 'images' uint8 [2000, 32, 32, 3] of x.npz, labels from 'labels'"
   std::string describe() const;
-  std::string name_of(std::int64_t sample) const { return store_->name_of(order_[static_cast<std::size_t>(sample)]); }
+  std::string name_of(std::int64_t sample) const { return store_->name_of(order_[reef::at(sample)]); }
   std::map<std::int64_t, std::string> class_names() const { return store_->class_names(); }
-  std::vector<FilePiece> pieces_of(std::int64_t sample) const {
-    return store_->pieces_of(order_[static_cast<std::size_t>(sample)]);
-  }
+  std::vector<FilePiece> pieces_of(std::int64_t sample) const { return store_->pieces_of(order_[reef::at(sample)]); }
   ReadCounters counters() const;
 
  private:

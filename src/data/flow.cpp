@@ -44,7 +44,7 @@ Flow& Flow::shuffle(std::uint64_t seed) {
     const std::vector<std::int64_t> places = shuffled(std::ssize(order), random.next());
     std::vector<std::int64_t> result;
     result.reserve(order.size());
-    for (const std::int64_t at : places) result.push_back(order[static_cast<std::size_t>(at)]);
+    for (const std::int64_t at : places) result.push_back(order[reef::at(at)]);
     return result;
   });
   return *this;

@@ -202,7 +202,7 @@ Status Run::read(Item& item, bool& is_cached) const {
 void Run::read_one(std::unique_lock<std::mutex>& lock) {
   Item item;
   item.position = begun_++;
-  item.sample.number = order_[static_cast<std::size_t>(item.position)];
+  item.sample.number = order_[reef::at(item.position)];
   if (has_work(0) && idle_ > 0) work_.notify_one();
   lock.unlock();
   bool is_cached = false;
@@ -243,7 +243,7 @@ void Run::into_batch(Item item, const Status& status) {
     filling.failed_at = item.position;
     filling.failure = status.in(plan_->store->place_of(item.sample.number, {}));
   }
-  filling.samples[static_cast<std::size_t>(row)] = std::move(item.sample);
+  filling.samples[reef::at(row)] = std::move(item.sample);
   if (--filling.missing == 0) full_.push_back(number);
 }
 

@@ -159,7 +159,7 @@ class FolderStore : public SampleStore {
   std::map<std::int64_t, std::string> class_names() const override { return folders; }
 
  private:
-  const NamedPicture& picture(std::int64_t sample) const { return files.pictures[static_cast<std::size_t>(sample)]; }
+  const NamedPicture& picture(std::int64_t sample) const { return files.pictures[reef::at(sample)]; }
 };
 
 fs::path boxes_beside(const std::string& picture) { return fs::path(picture).replace_extension(".txt"); }

@@ -151,7 +151,7 @@ std::optional<Range> range_of(ir::DataType type, const ir::Quantization& q) {
 std::optional<Range> quantized_range(const ir::Subgraph& graph, std::int32_t tensor) {
   for (const ir::Operator& op : graph.operators) {
     if (op.type != Op::QUANTIZE || op.inputs.size() != 1 || op.inputs[0] != tensor || op.outputs.size() != 1) continue;
-    const ir::Tensor& result = graph.tensors[static_cast<std::size_t>(op.outputs[0])];
+    const ir::Tensor& result = graph.tensors[reef::at(op.outputs[0])];
     if (auto range = range_of(result.type, result.quantization)) return range;
   }
   return std::nullopt;
@@ -171,8 +171,8 @@ std::optional<ChosenPreprocess> usual_for(const Range& range, std::string_view w
 
 ChosenPreprocess guess(const ir::Model& model, int index) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const std::int32_t number = graph.inputs[static_cast<std::size_t>(index)];
-  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(number)];
+  const std::int32_t number = graph.inputs[reef::at(index)];
+  const ir::Tensor& tensor = graph.tensors[reef::at(number)];
   if (ir::is_integer_8(tensor.type))
     return {{.pixels_are_codes = true}, "codes: pixels go in as they are, as usual for 8-bit inputs", true};
   if (const auto range = quantized_range(graph, number)) {

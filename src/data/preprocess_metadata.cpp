@@ -59,11 +59,11 @@ std::string to_json(const Preprocess& p) {
     json["mean"] = p.mean;
     json["std"] = p.std;
   }
-  json["resize"] = kFits[static_cast<std::size_t>(p.fit)];
+  json["resize"] = kFits[at(p.fit)];
   if (p.crop != 1) json["crop"] = p.crop;
   if (p.fit == Fit::kLetterbox || p.pad != 114) json["pad"] = p.pad;
-  json["colours"] = kColours[static_cast<std::size_t>(p.colours)];
-  if (p.layout != Layout::kByShape) json["layout"] = kLayouts[static_cast<std::size_t>(p.layout)];
+  json["colours"] = kColours[at(p.colours)];
+  if (p.layout != Layout::kByShape) json["layout"] = kLayouts[at(p.layout)];
   return json.dump();
 }
 

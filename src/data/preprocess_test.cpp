@@ -68,7 +68,7 @@ TEST(Preprocess, TravelsInTheModelFile) {
     EXPECT_EQ(to_string(choose_preprocess("unit", *again, 0)->preprocess), "scale=1/255");
   }
   EXPECT_EQ(model->metadata.back().name, kPreprocessMetadata);
-  model->buffers[static_cast<std::size_t>(model->metadata.back().buffer)].data = Bytes::copy_of({});
+  model->buffers[at(model->metadata.back().buffer)].data = Bytes::copy_of({});
   EXPECT_NE(choose_preprocess("", *model, 0).status().message().find("reef.preprocess"), std::string::npos);
 }
 
@@ -132,8 +132,7 @@ TEST(Picture, PixelsHalfwayBetweenCodesStayApart) {
     ASSERT_TRUE(store_picture(picture, *parse_preprocess("mean=127.5,std=127.5"), input,
                               std::as_writable_bytes(std::span(codes)))
                     .ok());
-    for (int i = 0; i < 256; ++i)
-      EXPECT_EQ(codes[static_cast<std::size_t>(i)], std::min(127, i - 127 + static_cast<int>(zero_point)));
+    for (int i = 0; i < 256; ++i) EXPECT_EQ(codes[at(i)], std::min(127, i - 127 + static_cast<int>(zero_point)));
   }
 }
 

@@ -156,7 +156,7 @@ class RecordStore : public SampleStore {
 
   Result<StoredSample> stored(std::int64_t sample, const InputSpec& input) const override {
     REEF_ASSIGN_OR_RETURN(const Example example, this->example(sample));
-    const std::string& name = features_[static_cast<std::size_t>(input.index)];
+    const std::string& name = features_[at(input.index)];
     const Feature* const feature = find(example, name);
     REEF_REQUIRE(feature != nullptr, "{} has no feature '{}'; it has {}", place_of(sample, input), name,
                  list_of(example));
@@ -183,18 +183,18 @@ class RecordStore : public SampleStore {
                        truth_.empty() ? "" : fmt::format(", labels from {}", truth_));
   }
   std::string name_of(std::int64_t sample) const override {
-    const Place& place = places_[static_cast<std::size_t>(sample)];
+    const Place& place = places_[at(sample)];
     return files_.size() == 1 ? fmt::format("record {}", place.number)
                               : fmt::format("{}, record {}", files_[place.file]->path(), place.number);
   }
   std::string place_of(std::int64_t sample, const InputSpec& /*input*/) const override {
-    const Place& place = places_[static_cast<std::size_t>(sample)];
+    const Place& place = places_[at(sample)];
     return fmt::format("'{}', record {}", files_[place.file]->path(), place.number);
   }
 
   std::vector<FilePiece> pieces_of(std::int64_t sample) const override {
     constexpr std::uint64_t kBefore = 12, kBehind = 4;  // the length with its checksum, the data's checksum
-    const Place& place = places_[static_cast<std::size_t>(sample)];
+    const Place& place = places_[at(sample)];
     return {{files_[place.file]->path(), "", place.record.at - kBefore, place.record.bytes + kBefore + kBehind}};
   }
 
@@ -205,7 +205,7 @@ class RecordStore : public SampleStore {
   };
 
   Result<Example> example(std::int64_t sample) const {
-    const Place& place = places_[static_cast<std::size_t>(sample)];
+    const Place& place = places_[at(sample)];
     REEF_ASSIGN_OR_RETURN(const Bytes record, tfrecord::read_record(*files_[place.file], place.record));
     auto result = tfrecord::read_example(record);
     if (!result.ok()) return result.status().in(place_of(sample, {}));

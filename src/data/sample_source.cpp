@@ -5,7 +5,7 @@ namespace reef::data {
 
 InputSpec input_spec(const ir::Model& model, int index) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(graph.inputs[static_cast<std::size_t>(index)])];
+  const ir::Tensor& tensor = graph.tensors[at(graph.inputs[at(index)])];
   return {.index = index,
           .name = tensor.name,
           .type = tensor.type,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/constants.h"
 #include "ir/op.h"
 #include "ir/uses.h"
@@ -27,16 +28,16 @@ bool moves_or_converts(std::string_view type) {
 std::optional<double> constant(const ir::Model& model, const ir::Uses& uses, std::int32_t t) {
   if (t < 0) return std::nullopt;
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+  const ir::Tensor& tensor = graph.tensors[at(t)];
   if (ir::is_float_constant(model, tensor)) {
     const std::vector<float> values = ir::float_values(model, tensor);
     return values.empty() || values.size() > kMostChannels ? std::nullopt : std::optional<double>(values[0]);
   }
   const std::int32_t producer = uses.producer(t);
   if (producer < 0) return std::nullopt;
-  const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
+  const ir::Operator& op = graph.operators[at(producer)];
   if (op.type != Op::DEQUANTIZE || op.inputs.size() != 1 || op.inputs[0] < 0) return std::nullopt;
-  const ir::Tensor& stored = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+  const ir::Tensor& stored = graph.tensors[at(op.inputs[0])];
   if (stored.type != ir::DataType::kFloat16) return std::nullopt;
   const auto halves = ir::int_values<std::uint16_t>(model, stored);
   if (halves.empty() || halves.size() > kMostChannels) return std::nullopt;
@@ -78,11 +79,11 @@ std::optional<ExpectedPixels> pixels_expected(const ir::Model& model, int index)
   if (static_cast<std::size_t>(index) >= graph.inputs.size()) return std::nullopt;
   const ir::Uses uses(model);
   Scaling scaling;
-  std::int32_t tensor = graph.inputs[static_cast<std::size_t>(index)];
+  std::int32_t tensor = graph.inputs[at(index)];
   for (int step = 0; step < kMostSteps; ++step) {
     const std::int32_t reader = uses.only_consumer(tensor);
     if (reader < 0) break;
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(reader)];
+    const ir::Operator& op = graph.operators[at(reader)];
     if (op.outputs.size() != 1) break;
     const bool is_moved = moves_or_converts(op.type) && !op.inputs.empty() && op.inputs[0] == tensor;
     if (!is_moved && !apply(model, uses, op, tensor, scaling)) break;

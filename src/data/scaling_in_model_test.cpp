@@ -24,12 +24,12 @@ class Chain {
   // first: the constant stands in front of the values.
   Chain& with(const char* type, std::vector<float> values, bool first = false) {
     const std::int32_t constant = add_tensor({static_cast<std::int32_t>(values.size())});
-    ir::set_constant(model_, graph().tensors[static_cast<std::size_t>(constant)], values);
+    ir::set_constant(model_, graph().tensors[at(constant)], values);
     return then(type, first ? std::vector<std::int32_t>{constant, last_} : std::vector<std::int32_t>{last_, constant});
   }
   Chain& with_halves(const char* type, float value) {
     const std::int32_t stored = add_tensor({1}), constant = add_tensor({1});
-    ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(stored)];
+    ir::Tensor& tensor = graph().tensors[at(stored)];
     tensor.type = ir::DataType::kFloat16;
     ir::set_constant(model_, tensor, std::vector<std::uint16_t>{numeric::float_to_half(value)});
     add_op("DEQUANTIZE", {stored}, constant);

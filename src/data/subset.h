@@ -25,7 +25,7 @@ class Subset : public SampleSource {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
   Status read(std::int64_t sample, const InputSpec& input, std::span<std::byte> target) const override {
-    return source_->read(samples_[static_cast<std::size_t>(sample)], input, target);
+    return source_->read(samples_[at(sample)], input, target);
   }
 
  private:

@@ -71,8 +71,7 @@ class TarStore : public SampleStore {
     const Group& from = group(sample);
     const Part* const part = input_of(from, static_cast<std::size_t>(input.index));
     REEF_REQUIRE(part != nullptr, "'{}', sample '{}': it has no {}; it has {}", path_, from.key,
-                 endings_.empty() ? "picture and no array" : "." + endings_[static_cast<std::size_t>(input.index)],
-                 list_of(from));
+                 endings_.empty() ? "picture and no array" : "." + endings_[at(input.index)], list_of(from));
     if (is_array(*part)) {
       REEF_ASSIGN_OR_RETURN(numpy::Array row, array_of(*part));
       row.shape.insert(row.shape.begin(), 1);
@@ -85,7 +84,7 @@ class TarStore : public SampleStore {
 
   bool has_truth() const override { return !truth_ending_.empty() || !labels_.empty(); }
   Result<Truth> truth(std::int64_t sample) const override {
-    if (!labels_.empty()) return labels_[static_cast<std::size_t>(sample)];
+    if (!labels_.empty()) return labels_[at(sample)];
     const Group& from = group(sample);
     REEF_REQUIRE(has_truth(), "'{}' does not say what is right: samples have no .cls and no .json; they have {}", path_,
                  list_of(from));
@@ -126,7 +125,7 @@ class TarStore : public SampleStore {
   std::map<std::int64_t, std::string> class_names() const override { return folders_; }
 
  private:
-  const Group& group(std::int64_t sample) const { return groups_[static_cast<std::size_t>(sample)]; }
+  const Group& group(std::int64_t sample) const { return groups_[at(sample)]; }
 
   static std::string list_of(const Group& group) {
     std::vector<std::string> endings;

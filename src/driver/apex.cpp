@@ -152,7 +152,7 @@ class ApexDevice final : public PcieDevice {
     for (const int interrupt : kInterrupts) {
       const int event = kernel_.event_file();
       if (event < 0) return failure("making an event");
-      events_[static_cast<std::size_t>(interrupt)] = event;
+      events_[at(interrupt)] = event;
       EventArgument argument{static_cast<std::uint64_t>(interrupt), static_cast<std::uint64_t>(event)};
       REEF_RETURN_IF_ERROR(call(kSetEvent, &argument, "asking for interrupts"));
     }
@@ -161,7 +161,7 @@ class ApexDevice final : public PcieDevice {
   Result<std::uint32_t> wait_for_interrupts(Milliseconds limit) override {
     std::array<pollfd, kInterrupts.size()> files{};
     for (std::size_t i = 0; i < files.size(); ++i) {
-      files[i] = {events_[static_cast<std::size_t>(kInterrupts[i])], POLLIN, 0};
+      files[i] = {events_[at(kInterrupts[i])], POLLIN, 0};
     }
     const auto until = SteadyClock::now() + limit;
     int ready = -1;

@@ -40,7 +40,7 @@ constexpr std::array<ClockName, 4> kClocks = {{{Clock::kLow, "low", 63},
                                                {Clock::kHigh, "high", 250},
                                                {Clock::kMax, "max", 500}}};
 
-const ClockName& entry_of(Clock clock) { return kClocks[static_cast<std::size_t>(clock)]; }
+const ClockName& entry_of(Clock clock) { return kClocks[at(clock)]; }
 
 // Tells the device's state from the error with which opening it failed.
 DeviceState state_of(const Status& status) {

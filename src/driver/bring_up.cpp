@@ -89,7 +89,7 @@ Status wake_up_usb(RegisterPort& port, const BringUp& options) {
   }
   REEF_RETURN_IF_ERROR(sleep_core(port, options.settle));
   REEF_ASSIGN_OR_RETURN(const std::uint64_t power, port.read(reg::kScuCtrl3));
-  const std::uint64_t clocked = field::kClocks.set(power, kClockBits[static_cast<std::size_t>(options.clock)]);
+  const std::uint64_t clocked = field::kClocks.set(power, kClockBits[at(options.clock)]);
   REEF_RETURN_IF_ERROR(port.write(reg::kScuCtrl3, field::kForceSleep.set(clocked, kWake)));
   REEF_RETURN_IF_ERROR(port.wait_for(field::kPowerState, kIsOn, options.settle));
   REEF_RETURN_IF_ERROR(port.wait_for(whole(reg::kScalarCoreRun), 0, options.settle));

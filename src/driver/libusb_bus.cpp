@@ -82,7 +82,7 @@ std::string path_of(const LibusbApi& api, libusb_device* device) {
   std::array<std::uint8_t, 8> ports{};
   const int count = std::clamp(api.get_port_numbers(device, ports.data(), static_cast<int>(ports.size())), 0, 8);
   std::string path = fmt::format("{}", api.get_bus_number(device));
-  for (int i = 0; i < count; ++i) path += fmt::format("{}{}", i == 0 ? '-' : '.', ports[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < count; ++i) path += fmt::format("{}{}", i == 0 ? '-' : '.', ports[at(i)]);
   return path;
 }
 

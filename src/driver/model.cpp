@@ -34,7 +34,7 @@ std::optional<Place> ProgramPlan::place_of(std::uint64_t address, std::uint64_t 
   const std::uint64_t buffer = (address - kFirstAddress) / kAddressStep,
                       offset = (address - kFirstAddress) % kAddressStep;
   if (buffer >= buffer_bytes_.size()) return std::nullopt;
-  const std::size_t size = buffer_bytes_[static_cast<std::size_t>(buffer)];
+  const std::size_t size = buffer_bytes_[at(buffer)];
   if (offset > size || bytes > size - offset) return std::nullopt;
   return Place{static_cast<std::size_t>(buffer), static_cast<std::size_t>(offset)};
 }

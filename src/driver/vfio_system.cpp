@@ -145,8 +145,8 @@ class SystemVfio final : public VfioKernel {
       return 0;
     }
     for (int i = 0; i < wanted; ++i) {
-      if (events_[static_cast<std::size_t>(i)] < 0) {
-        events_[static_cast<std::size_t>(i)] = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+      if (events_[at(i)] < 0) {
+        events_[at(i)] = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
       }
     }
     for (const int count : {wanted, 1}) {

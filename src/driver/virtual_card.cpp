@@ -16,7 +16,7 @@ constexpr std::uint64_t kUncorrectable = 1 << 14;
 std::string_view name_of(CardFault fault) {
   static constexpr std::array<std::string_view, kCardFaults> kNames = {
       "refused", "hangs", "loses pages", "link lost", "loses an interrupt", "fatal error", "forgets"};
-  return kNames[static_cast<std::size_t>(fault)];
+  return kNames[reef::at(fault)];
 }
 
 // One opening of the card.

@@ -43,9 +43,7 @@ struct Emission {
   // Parameters that the program itself asks for, in the order in which it does.
   std::vector<std::uint8_t> parameters = {};
 
-  const std::string& name_of(std::int32_t source) const {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(source)].name;
-  }
+  const std::string& name_of(std::int32_t source) const { return model.subgraphs[0].tensors[at(source)].name; }
   // The name by which the host knows a result.
   std::string name_of(const tiled::Outfeed& output) const;
   void hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset, std::int64_t bytes,

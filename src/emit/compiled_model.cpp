@@ -48,7 +48,7 @@ class Scheduler {
   }
 
  private:
-  const CompiledPart& part_at(std::size_t op) const { return parts_[static_cast<std::size_t>(part_of_[op])]; }
+  const CompiledPart& part_at(std::size_t op) const { return parts_[at(part_of_[op])]; }
 
   Status assign_parts() {
     const auto tensors = static_cast<std::int32_t>(graph_.tensors.size());
@@ -56,8 +56,8 @@ class Scheduler {
       REEF_REQUIRE(!parts_[p].ops.empty(), "part {} has no operators", p);
       for (const std::int32_t op : parts_[p].ops) {
         REEF_REQUIRE(op >= 0 && static_cast<std::size_t>(op) < part_of_.size(), "part {} has operator {}", p, op);
-        REEF_REQUIRE(part_of_[static_cast<std::size_t>(op)] < 0, "operator {} is in two parts", op);
-        part_of_[static_cast<std::size_t>(op)] = static_cast<int>(p);
+        REEF_REQUIRE(part_of_[at(op)] < 0, "operator {} is in two parts", op);
+        part_of_[at(op)] = static_cast<int>(p);
       }
       for (const auto* list : {&parts_[p].inputs, &parts_[p].outputs}) {
         for (const std::int32_t tensor : *list) {
@@ -145,7 +145,7 @@ class Exporter {
 
  private:
   std::int32_t export_buffer(const ir::Tensor& tensor) {
-    const ir::Buffer& buffer = source_.buffers[static_cast<std::size_t>(tensor.buffer)];
+    const ir::Buffer& buffer = source_.buffers[at(tensor.buffer)];
     if (buffer.data.empty() && !buffer.is_empty_constant) return 0;
     result_.buffers.push_back(buffer);
     return static_cast<std::int32_t>(result_.buffers.size()) - 1;
@@ -189,15 +189,13 @@ class Exporter {
     for (ir::Operator& op : graph.operators) op.debug_metadata_index = -1;
   }
 
-  std::int32_t number_of(std::int32_t tensor) const {
-    return tensor < 0 ? tensor : new_number_[static_cast<std::size_t>(tensor)];
-  }
+  std::int32_t number_of(std::int32_t tensor) const { return tensor < 0 ? tensor : new_number_[at(tensor)]; }
 
   void export_metadata() {
     for (const ir::Metadata& entry : source_.metadata) {
       const auto& dropped = kMetadataOfConversion;
       if (std::find(dropped.begin(), dropped.end(), entry.name) != dropped.end()) continue;
-      result_.buffers.push_back(source_.buffers[static_cast<std::size_t>(entry.buffer)]);
+      result_.buffers.push_back(source_.buffers[at(entry.buffer)]);
       result_.metadata.push_back({entry.name, static_cast<std::int32_t>(result_.buffers.size()) - 1});
     }
     if (options_.remarks.empty()) return;

@@ -48,8 +48,7 @@ struct GraphBuilder {
   GraphBuilder& constant(int tensor) {
     model.buffers.emplace_back();
     model.buffers.back().data = Bytes({1, 2, 3, static_cast<std::uint8_t>(tensor)});
-    model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].buffer =
-        static_cast<std::int32_t>(model.buffers.size()) - 1;
+    model.subgraphs[0].tensors[at(tensor)].buffer = static_cast<std::int32_t>(model.buffers.size()) - 1;
     return *this;
   }
 };
@@ -77,7 +76,7 @@ std::vector<std::string> op_types(const ir::Model& model) {
 }
 std::vector<std::string> names(const ir::Model& model, const Numbers& tensors) {
   std::vector<std::string> result;
-  for (const std::int32_t t : tensors) result.push_back(model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name);
+  for (const std::int32_t t : tensors) result.push_back(model.subgraphs[0].tensors[at(t)].name);
   return result;
 }
 using Names = std::vector<std::string>;

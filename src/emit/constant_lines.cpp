@@ -25,9 +25,9 @@ void fill_words(ProgramWriter& writer, std::span<const std::uint32_t> words, std
   const auto count = static_cast<std::int32_t>(words.size());
   std::size_t unit = 0;
   for (std::int32_t at = 0; at < count;) {
-    const std::uint32_t value = words[static_cast<std::size_t>(at)];
+    const std::uint32_t value = words[reef::at(at)];
     std::int32_t end = at;
-    while (end < count && words[static_cast<std::size_t>(end)] == value) ++end;
+    while (end < count && words[reef::at(end)] == value) ++end;
     fill(writer, kUnits[unit++ % kUnits.size()], first_byte / kWord + at, end - at, value, true);
     at = end;
   }

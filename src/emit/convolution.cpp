@@ -94,8 +94,7 @@ class LayerWriter : BlockWriter {
         tiles_(output_.owners()) {
     for (int t = 0; t < chip::kTiles; ++t) {
       for (int c = 0; c < isa::kTileCounterCount; ++c) {
-        before_[static_cast<std::size_t>(t)][static_cast<std::size_t>(c)] =
-            writer_.total(static_cast<TileCounter>(c), t);
+        before_[at(t)][at(c)] = writer_.total(static_cast<TileCounter>(c), t);
       }
     }
   }
@@ -116,9 +115,7 @@ class LayerWriter : BlockWriter {
   }
 
  private:
-  std::int64_t before(TileCounter counter, int tile) const {
-    return before_[static_cast<std::size_t>(tile)][static_cast<std::size_t>(counter)];
-  }
+  std::int64_t before(TileCounter counter, int tile) const { return before_[at(tile)][at(counter)]; }
 
   void receive_parameters() {
     std::vector<Dim> dims = {{1, layer_.block_lines, !uses_one_line()}};
@@ -384,7 +381,7 @@ class LayerWriter : BlockWriter {
     // A group of results is a block of the exchange.
     if (layer_.depthwise) own.block_words = 1;
     for (int t = 0; t < chip::kTiles; ++t) {
-      own.first[static_cast<std::size_t>(t)] = before(TileCounter::kAvdata, t) + 1;
+      own.first[at(t)] = before(TileCounter::kAvdata, t) + 1;
     }
     // Results beyond the tile's pixels lie where the halo belongs.
     bool is_over_halo = false;

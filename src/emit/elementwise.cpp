@@ -170,11 +170,11 @@ void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask
   draft.tiles(tiles);
   for (int s = 0; s < a::kSegments; ++s) {
     for (int p = 0; p < a::kCoefficients; ++p) {
-      draft.set_float(a::coefficient(s, p), table.segments[static_cast<std::size_t>(s)][static_cast<std::size_t>(p)]);
+      draft.set_float(a::coefficient(s, p), table.segments[at(s)][at(p)]);
     }
   }
   for (int k = 0; k < a::kBreakpoints; ++k) {
-    draft.set_float(a::breakpoint(k), table.breaks[static_cast<std::size_t>(k)]);
+    draft.set_float(a::breakpoint(k), table.breaks[at(k)]);
   }
   writer.add(draft);
 }

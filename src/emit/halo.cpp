@@ -61,8 +61,8 @@ class HaloExchange {
   void write() {
     const AxisPartition &rows = tensor_.rows, &columns = tensor_.columns;
     for (int t = 0; t < chip::kTiles; ++t) {
-      north_in_[static_cast<std::size_t>(t)] = writer_.total(TileCounter::kMeshNorthIn, t);
-      south_in_[static_cast<std::size_t>(t)] = writer_.total(TileCounter::kMeshSouthIn, t);
+      north_in_[at(t)] = writer_.total(TileCounter::kMeshNorthIn, t);
+      south_in_[at(t)] = writer_.total(TileCounter::kMeshSouthIn, t);
     }
     if (rows.has_after()) vertical(Opcode::kMeshNorth);
     if (rows.has_before()) vertical(Opcode::kMeshSouth);
@@ -95,9 +95,8 @@ class HaloExchange {
   }
   void need_own_pixels(int row, int column, Exchange& exchange) const {
     if (own_ == nullptr || !owns(row, column)) return;
-    exchange.needs.push_back({TileCounter::kAvdata,
-                              own_->first[static_cast<std::size_t>(chip::kTileColumns * row + column)],
-                              own_->increment});
+    exchange.needs.push_back(
+        {TileCounter::kAvdata, own_->first[at(chip::kTileColumns * row + column)], own_->increment});
   }
   void need_passed_on(Opcode opcode, int tile, Exchange& exchange) const {
     const TileCounter counter = isa::mesh::in_counter(opcode);
@@ -167,7 +166,7 @@ class HaloExchange {
   }
   using TileTotals = std::array<std::int64_t, chip::kTiles>;
   static void need_rows(TileCounter counter, const TileTotals& before, int tile, Exchange& exchange) {
-    exchange.needs.push_back({counter, before[static_cast<std::size_t>(tile)] + 1, 1});
+    exchange.needs.push_back({counter, before[at(tile)] + 1, 1});
   }
 
   void vertical(Opcode opcode) {

@@ -48,7 +48,7 @@ class UnevenInfeed : BlockWriter {
     request_input(to_, input_);
     if (restarts) writer_.tile_fence(0, counter_mask(TileCounter::kWideToNarrow));
     for (int t = 0; t < chip::kTiles; ++t) {
-      words_before_[static_cast<std::size_t>(t)] = writer_.total(TileCounter::kWideToNarrow, t);
+      words_before_[at(t)] = writer_.total(TileCounter::kWideToNarrow, t);
     }
     write_equal(tiled::kAllTiles, [&](int tile) { return read_lines(tile); });
     for (int row = 0; row < chip::kTileRows; ++row) spread(row);
@@ -79,7 +79,7 @@ class UnevenInfeed : BlockWriter {
     const std::int32_t full = mine.slots - 1, rows = ys.own() - full * slots_.rows;
     const std::int64_t bytes =
         mine.first_byte + std::int64_t{rows - 1} * rows_.bytes + std::int64_t{xs.own()} * tensor_.channels;
-    const std::int64_t words = words_before_[static_cast<std::size_t>(tile)] + std::int64_t{full} * slots_.words;
+    const std::int64_t words = words_before_[at(tile)] + std::int64_t{full} * slots_.words;
     return copy(tile, full, 1, rows, words + (bytes + kWord - 1) / kWord);
   }
 

@@ -60,13 +60,11 @@ class MatrixProductWriter : BlockWriter {
   }
 
  private:
-  const MatrixRound& round_of(int tile, std::size_t round) const {
-    return product_.rounds[static_cast<std::size_t>(tile)][round];
-  }
+  const MatrixRound& round_of(int tile, std::size_t round) const { return product_.rounds[at(tile)][round]; }
   TileMask tiles_with(std::size_t round) const {
     TileMask tiles = 0;
     for (int t = 0; t < chip::kTiles; ++t) {
-      if (product_.rounds[static_cast<std::size_t>(t)].size() > round) tiles |= tiled::mask_of(t);
+      if (product_.rounds[at(t)].size() > round) tiles |= tiled::mask_of(t);
     }
     return tiles;
   }

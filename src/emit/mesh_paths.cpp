@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/at.h"
 #include "isa/mesh.h"
 
 namespace reef::emit {

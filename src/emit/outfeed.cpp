@@ -97,9 +97,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   const std::int32_t two_lines = to.program.line_of(output.lines);
   const std::string layer_name = to.name_of(output);
   const OutputStream stream = output_stream(tensor);
-  const auto lines_of = [&](int tile) {
-    return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;
-  };
+  const auto lines_of = [&](int tile) { return (stream.words[at(tile)] + kLineWords - 1) / kLineWords; };
   std::int64_t& sent = to.bytes_sent[output.border];
   if (output.piece == 0) sent = 0;
   writer.barrier();
@@ -113,14 +111,13 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   TileMask tiles = 0;
   std::array<std::int64_t, chip::kTiles> filled{};  // lines, before
   for (int t = 0; t < chip::kTiles; ++t) {
-    if (stream.words[static_cast<std::size_t>(t)] > 0) tiles |= tiled::mask_of(t);
-    filled[static_cast<std::size_t>(t)] = writer.total(TileCounter::kNarrowToWide, t);
+    if (stream.words[at(t)] > 0) tiles |= tiled::mask_of(t);
+    filled[at(t)] = writer.total(TileCounter::kNarrowToWide, t);
   }
   const auto share_of = [&](int tile) {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
     if (tensor.spread != tiled::Spread::kGrid) {
-      return Share{tensor.address / kWord, 1, stream.words[static_cast<std::size_t>(tile)], 0,
-                   writer.total(TileCounter::kRingWrite, tile)};
+      return Share{tensor.address / kWord, 1, stream.words[at(tile)], 0, writer.total(TileCounter::kRingWrite, tile)};
     }
     return Share{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
                  tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
@@ -133,7 +130,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   to.hint_transfer(darwinn::BaseAddress::kOutput, layer_name, sent, stream.bytes, darwinn::Direction::kToHost);
   sent += stream.bytes;
   for (int t = 0; t < chip::kTiles; ++t) {
-    const std::int32_t words = stream.words[static_cast<std::size_t>(t)];
+    const std::int32_t words = stream.words[at(t)];
     if (words == 0) continue;
     const std::int32_t unit_count = (words + kUnitWords - 1) / kUnitWords;
     const Dim units{unit_count == 1 ? 1 : 0, unit_count, false};
@@ -146,7 +143,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
                    .tiles(tiled::mask_of(t))
                    .nest(r::kSendIn, LoopNest(two_lines, {step(1, 1), repeat(lines_of(t))}).swap(1, 1))
                    .wait(TileCounter::kRingProducerA, {2, writer.total(TileCounter::kRingProducerA, t), 1})
-                   .wait(TileCounter::kNarrowToWide, {1, filled[static_cast<std::size_t>(t)] + 1, 1})
+                   .wait(TileCounter::kNarrowToWide, {1, filled[at(t)] + 1, 1})
                    .signal(r::kSignalRingWrite, 1)
                    .signal(r::kSignalRingProducer, 2)
                    .set(r::kToScalar));

@@ -106,8 +106,8 @@ darwinn::OutputLayout layout_of(const Pieces& pieces) {
     for (int row = 0; row < chip::kTileRows; ++row) {
       const tiled::TileShare& rows = piece->rows.tile(row);
       for (std::int32_t y = rows.begin; y < rows.end; ++y) {
-        layout.y_to_tile[static_cast<std::size_t>(y)] = first_tile + chip::kTileColumns * row;
-        layout.y_to_local_row[static_cast<std::size_t>(y)] = y - rows.begin;
+        layout.y_to_tile[at(y)] = first_tile + chip::kTileColumns * row;
+        layout.y_to_local_row[at(y)] = y - rows.begin;
       }
     }
     for (const std::int32_t offset : stream.offset) layout.tile_offset.push_back(before + offset);
@@ -157,11 +157,9 @@ void add_program(std::vector<ProgramPiece> pieces, std::vector<Emission::Hint> t
 
 // The host's view of inputs and results, in the order of the custom op's operands.
 void describe_borders(const ir::Model& model, const TiledProgram& program, darwinn::Executable& executable) {
-  const auto source = [&](std::int32_t index) -> const ir::Tensor& {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
-  };
+  const auto source = [&](std::int32_t index) -> const ir::Tensor& { return model.subgraphs[0].tensors[at(index)]; };
   for (const std::int32_t step : program.inputs) {
-    const auto& infeed = std::get<tiled::Infeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const auto& infeed = std::get<tiled::Infeed>(program.steps[at(step)].work);
     const TiledTensor& tensor = program.tensor(infeed.tensor);
     darwinn::Layer layer = layer_of(source(infeed.border), tensor);
     layer.info = darwinn::InputInfo{};
@@ -169,7 +167,7 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
     executable.input_layers.push_back(std::move(layer));
   }
   for (const std::int32_t step : program.outputs) {
-    const auto& first = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const auto& first = std::get<tiled::Outfeed>(program.steps[at(step)].work);
     const std::int32_t border = first.border;
     Pieces pieces;
     for (std::size_t i = static_cast<std::size_t>(step); i < program.steps.size(); ++i) {
@@ -238,7 +236,7 @@ Result<darwinn::Executable> caching(const TiledProgram& program, AddressCode add
 }  // namespace
 
 std::string Emission::name_of(const tiled::Outfeed& output) const {
-  return name_of_result(model.subgraphs[0].tensors[static_cast<std::size_t>(output.border)], output);
+  return name_of_result(model.subgraphs[0].tensors[at(output.border)], output);
 }
 
 void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,

@@ -65,7 +65,7 @@ class PoolWriter : BlockWriter {
         first_line_(to.program.line_of(pool.lines)),
         words_(input_.pixel_words()) {
     for (int t = 0; t < chip::kTiles; ++t) {
-      before_[static_cast<std::size_t>(t)] = writer_.total(TileCounter::kAvdata, t);
+      before_[at(t)] = writer_.total(TileCounter::kAvdata, t);
     }
   }
 
@@ -292,8 +292,7 @@ class PoolWriter : BlockWriter {
     OwnPixels own;
     own.increment = in_one_go_ ? 1 : 0;
     for (int t = 0; t < chip::kTiles; ++t) {
-      own.first[static_cast<std::size_t>(t)] =
-          in_one_go_ ? before_[static_cast<std::size_t>(t)] + 1 : writer_.total(TileCounter::kAvdata, t);
+      own.first[at(t)] = in_one_go_ ? before_[at(t)] + 1 : writer_.total(TileCounter::kAvdata, t);
     }
     exchange_halo(writer_, output_, &own);
   }

@@ -166,8 +166,7 @@ void ProgramWriter::count(const isa::Instruction& instruction) {
       const auto everywhere =
           static_cast<std::size_t>(ring_a ? TileCounter::kRingProducerA : TileCounter::kRingProducerB);
       for (auto& totals : tile_totals_) totals[everywhere] += passes;
-      scalar_totals_[static_cast<std::size_t>(ring_a ? ScalarCounter::kRingProducerA
-                                                     : ScalarCounter::kRingProducerB)] += passes;
+      scalar_totals_[reef::at(ring_a ? ScalarCounter::kRingProducerA : ScalarCounter::kRingProducerB)] += passes;
     } else if (producer.is_scalar) {
       scalar_totals_[counter] += passes;
     } else {

@@ -104,10 +104,8 @@ class ProgramWriter {
   void add(Draft draft);
 
   // What a counter reaches when everything so far is done, since its last reset. Exact, not modulo 2^16.
-  std::int64_t total(TileCounter counter, int tile) const {
-    return tile_totals_[static_cast<std::size_t>(tile)][static_cast<std::size_t>(counter)];
-  }
-  std::int64_t total(ScalarCounter counter) const { return scalar_totals_[static_cast<std::size_t>(counter)]; }
+  std::int64_t total(TileCounter counter, int tile) const { return tile_totals_[at(tile)][at(counter)]; }
+  std::int64_t total(ScalarCounter counter) const { return scalar_totals_[at(counter)]; }
 
   // Scalar core.
   void load_register(int reg, std::uint32_t value);

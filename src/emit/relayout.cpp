@@ -102,7 +102,7 @@ class RelayoutWriter : BlockWriter {
     const bool alternates = in_turn || lines > 1;
     const LoopNest used =
         alternates ? LoopNest(two_lines_, {repeat(lines)}).swap(0, 1) : LoopNest(two_lines_, {step(1, 1)});
-    Copied& before = copied_[static_cast<std::size_t>(tile)];
+    Copied& before = copied_[at(tile)];
     Draft fill(Opcode::kNarrowToWide);
     fill.nest(m::kToWideIn, LoopNest(from.first, from.dims))
         .nest(m::kToWideOut, used)
@@ -123,8 +123,7 @@ class RelayoutWriter : BlockWriter {
   }
   void start_counting() {
     for (int t = 0; t < chip::kTiles; ++t) {
-      copied_[static_cast<std::size_t>(t)] = {writer_.total(TileCounter::kNarrowToWide, t),
-                                              writer_.total(TileCounter::kWideToNarrow, t)};
+      copied_[at(t)] = {writer_.total(TileCounter::kNarrowToWide, t), writer_.total(TileCounter::kWideToNarrow, t)};
     }
   }
 

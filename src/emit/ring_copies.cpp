@@ -49,7 +49,7 @@ RingCopyWriter::RingCopyWriter(Emission& to, std::int32_t lines, bool google_pac
 
 void RingCopyWriter::start() {
   for (int t = 0; t < chip::kTiles; ++t) {
-    Read& read = read_[static_cast<std::size_t>(t)];
+    Read& read = read_[at(t)];
     read.all = read.before_last = writer_.total(TileCounter::kWideToNarrow, t);
   }
 }
@@ -63,7 +63,7 @@ void RingCopyWriter::write(const tiled::RingCopy& copy) {
   fill_lines(copy, lines);
   for (int t = 0; t < chip::kTiles; ++t) {
     if ((copy.to & tiled::mask_of(t)) == 0) continue;
-    Read& read = read_[static_cast<std::size_t>(t)];
+    Read& read = read_[at(t)];
     read.before_last = read.all + (lines - 1) * kLineWords;
     read.all += words;
   }
@@ -110,7 +110,7 @@ void RingCopyWriter::read_lines(const tiled::RingCopy& copy, std::int64_t lines)
 }
 
 void RingCopyWriter::receive(const tiled::RingCopy& copy, std::int64_t lines) {
-  const auto read = [&](int tile) { return read_[static_cast<std::size_t>(tile)]; };
+  const auto read = [&](int tile) { return read_[at(tile)]; };
   for_each_class(copy.to, read, [&](TileMask tiles, const Read& words) {
     Draft draft(Opcode::kRingReceiveA);
     draft.tiles(tiles).nest(isa::ring::kReceiveOut, lines_in_turn(receive_line_, lines));
@@ -169,7 +169,7 @@ std::size_t RingCopyWriter::can_share(std::span<const tiled::RingCopy> copies) c
   const bool is_even = words <= kLineWords || words % kLineWords == 0;
   bool is_free = true;
   for (int t = 0; t < chip::kTiles; ++t) {
-    const Read& read = read_[static_cast<std::size_t>(t)];
+    const Read& read = read_[at(t)];
     if ((first.to & tiled::mask_of(t)) != 0 && read.before_last != read.all) is_free = false;
   }
   const bool fits = first.target.dims.size() < tiled::kMostWalkDims;
@@ -187,7 +187,7 @@ void RingCopyWriter::write_shared(std::span<const tiled::RingCopy> copies) {
   const std::int64_t target_word = (program_.address_of(first.target.object) + first.target.offset) / kWord;
   using Totals = std::pair<std::int64_t, std::int64_t>;
   const auto totals = [&](int tile) {
-    return Totals(writer_.total(TileCounter::kRingReadA, tile), read_[static_cast<std::size_t>(tile)].all);
+    return Totals(writer_.total(TileCounter::kRingReadA, tile), read_[at(tile)].all);
   };
   for_each_class(first.to, totals, [&](TileMask tiles, const Totals& had) {
     writer_.add(Draft(Opcode::kWideToNarrow)
@@ -220,7 +220,7 @@ void RingCopyWriter::write_shared(std::span<const tiled::RingCopy> copies) {
   });
   for (int t = 0; t < chip::kTiles; ++t) {
     if ((first.to & tiled::mask_of(t)) == 0) continue;
-    Read& read = read_[static_cast<std::size_t>(t)];
+    Read& read = read_[at(t)];
     read.all += words * count;
     read.before_last = read.all - line_words;
   }

@@ -14,9 +14,9 @@ namespace reef::emit {
 void emit_step(Emission& to, const tiled::Spill& spill) {
   namespace m = isa::movers;
   ProgramWriter& writer = to.writer;
-  const tiled::NarrowObject& object = to.program.narrow[static_cast<std::size_t>(spill.object)];
+  const tiled::NarrowObject& object = to.program.narrow[at(spill.object)];
   const std::int64_t words = (object.bytes + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes;
-  const std::int64_t lines = to.program.wide[static_cast<std::size_t>(spill.lines)].lines;
+  const std::int64_t lines = to.program.wide[at(spill.lines)].lines;
   const LoopNest narrow(object.address / chip::kNarrowWordBytes, {step(1, words)});
   const LoopNest wide(to.program.line_of(spill.lines), {{1, lines, lines > 1}});
   writer.barrier();

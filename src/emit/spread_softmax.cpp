@@ -62,6 +62,8 @@ class SpreadSoftmaxWriter : SoftmaxParts {
   }
 
   void write() {
+    // Behind an infeed, with no layer in between, the infeed's pop still sends on the ring that the row is copied over.
+    if (to_.writer.pop_may_be_sending()) to_.writer.barrier();
     find_maximum();
     find_numerators();
     exchange_numerators();
@@ -107,9 +109,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
 
   // ---- Words with a constant line each ----
 
-  std::int32_t first_line(std::int32_t chunk, int tile) const {
-    return program_.chunk(chunk).at[static_cast<std::size_t>(tile)].line;
-  }
+  std::int32_t first_line(std::int32_t chunk, int tile) const { return program_.chunk(chunk).at[reef::at(tile)].line; }
   void load_constants(std::int32_t chunk, std::int32_t to) {
     using Key = std::pair<std::int32_t, std::int32_t>;
     for_each_class(

@@ -74,7 +74,7 @@ class Map50 : public Metric {
     REEF_ASSIGN_OR_RETURN(const std::vector<Detection> detections, decode_detections(outputs, detector_));
     REEF_ASSIGN_OR_RETURN(std::vector<LabelledBox> things, boxes_of(answer.truth, form_, answer.picture_size));
     for (LabelledBox& thing : things) thing.box = placed(thing.box, answer.placement);
-    Picture& picture = pictures_[static_cast<std::size_t>(sample)];
+    Picture& picture = pictures_[at(sample)];
     for (const LabelledBox& thing : things) ++picture.things[thing.label + options_.label_offset];
     std::vector<char> is_taken(things.size(), 0);
     for (const Detection& detection : detections) {
@@ -107,7 +107,7 @@ class Map50 : public Metric {
   }
 
   nlohmann::json kept(std::int64_t sample) const override {
-    const Picture& picture = pictures_[static_cast<std::size_t>(sample)];
+    const Picture& picture = pictures_[at(sample)];
     nlohmann::json things = nlohmann::json::array(), found = nlohmann::json::array();
     for (const auto& [label, count] : picture.things) things.push_back({label, count});
     for (const Judged& one : picture.detections) found.push_back({one.label, exact(one.score), one.is_right ? 1 : 0});
@@ -118,7 +118,7 @@ class Map50 : public Metric {
     REEF_REQUIRE(kept.is_object() && kept.contains("things") && kept["things"].is_array() && kept.contains("found") &&
                      kept["found"].is_array(),
                  "'{}' says nothing of boxes", kept.dump());
-    Picture& picture = pictures_[static_cast<std::size_t>(sample)];
+    Picture& picture = pictures_[at(sample)];
     picture = {};
     for (const nlohmann::json& row : kept["things"]) {
       REEF_ASSIGN_OR_RETURN(const std::vector<double> thing, exact_row(row, 2));
@@ -141,7 +141,7 @@ class Map50 : public Metric {
     std::map<int, int> things;
     std::map<int, std::vector<Judged>> detections;
     for (const std::int64_t sample : samples) {
-      const Picture& picture = pictures_[static_cast<std::size_t>(sample)];
+      const Picture& picture = pictures_[at(sample)];
       for (const auto& [label, count] : picture.things) things[label] += count;
       for (const Judged& judged : picture.detections) detections[judged.label].push_back(judged);
     }

@@ -38,7 +38,7 @@ Result<BoxesOfSamples> boxes_of_all(const std::shared_ptr<const ir::Model>& mode
     for (int i = 0; i < interpreter.output_count(); ++i) {
       REEF_ASSIGN_OR_RETURN(outputs.emplace_back(), tensor_values(interpreter.output(i)));
     }
-    REEF_ASSIGN_OR_RETURN(boxes[static_cast<std::size_t>(sample)], decode_detections(outputs, how));
+    REEF_ASSIGN_OR_RETURN(boxes[at(sample)], decode_detections(outputs, how));
     return ok_status();
   });
   if (!run.ok()) return run.status();

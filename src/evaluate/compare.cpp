@@ -20,19 +20,19 @@ bool can_be_compared(const ir::Tensor& tensor, const Representable& range) {
 }
 
 void add_layer(ComparePlan& plan, LayerPlace place, const TensorMatch& match) {
-  const ir::Tensor& tensor = plan.quantized->subgraphs[0].tensors[static_cast<std::size_t>(place.tensor)];
-  place.original = match.float_of[static_cast<std::size_t>(place.tensor)];
+  const ir::Tensor& tensor = plan.quantized->subgraphs[0].tensors[at(place.tensor)];
+  place.original = match.float_of[at(place.tensor)];
   place.range = Representable::of(tensor.type, tensor.quantization);
   if (const auto scaled = match.factors_of.find(place.tensor); scaled != match.factors_of.end())
     place.factors = scaled->second;
   if (place.original < 0 || !can_be_compared(tensor, place.range)) return;
   if (place.op < 0 && !place.range.is_quantized) return;  // a float input is the float model's
-  std::int32_t& first = plan.first_layer_of[static_cast<std::size_t>(place.original)];
+  std::int32_t& first = plan.first_layer_of[at(place.original)];
   // A float result that a conversion follows (or an input) counts as what it is converted to.
-  const bool is_better = first < 0 || (!plan.layers[static_cast<std::size_t>(first)].range.is_quantized &&
-                                       place.is_conversion && place.range.is_quantized);
+  const bool is_better =
+      first < 0 || (!plan.layers[at(first)].range.is_quantized && place.is_conversion && place.range.is_quantized);
   if (is_better) first = static_cast<std::int32_t>(plan.layers.size());
-  if (place.op >= 0) plan.layers_of_op[static_cast<std::size_t>(place.op)].push_back(plan.layers.size());
+  if (place.op >= 0) plan.layers_of_op[at(place.op)].push_back(plan.layers.size());
   plan.layers.push_back(place);
 }
 
@@ -43,11 +43,11 @@ std::vector<std::int32_t> effect_points(const ir::Model& model, const TensorMatc
   for (const std::int32_t output : graph.outputs) {
     const std::int32_t producer = match.uses.producer(output);
     if (producer < 0) continue;
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
+    const ir::Operator& op = graph.operators[at(producer)];
     const bool is_softmax =
         op.type == Op::SOFTMAX && !op.inputs.empty() && op.inputs[0] >= 0 && match.uses.producer(op.inputs[0]) >= 0;
     for (const std::int32_t point : {is_softmax ? op.inputs[0] : output, output}) {
-      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(point)];
+      const ir::Tensor& tensor = graph.tensors[at(point)];
       if (tensor.type == ir::DataType::kFloat32 && std::find(points.begin(), points.end(), point) == points.end())
         points.push_back(point);
     }
@@ -171,12 +171,12 @@ bool becomes_output(const ir::Subgraph& graph, std::int32_t tensor) {
 
 LayerReport report_of(const LayerPlace& place, LayerSums& sums, const ComparePlan& plan) {
   const ir::Subgraph& graph = plan.quantized->subgraphs[0];
-  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(place.tensor)];
+  const ir::Tensor& tensor = graph.tensors[at(place.tensor)];
   LayerReport layer;
   layer.op = place.op;
-  layer.type = place.op < 0 ? "input" : graph.operators[static_cast<std::size_t>(place.op)].type;
+  layer.type = place.op < 0 ? "input" : graph.operators[at(place.op)].type;
   layer.name = tensor.name;
-  layer.float_name = plan.float_model->subgraphs[0].tensors[static_cast<std::size_t>(place.original)].name;
+  layer.float_name = plan.float_model->subgraphs[0].tensors[at(place.original)].name;
   layer.data_type = tensor.type;
   layer.range = place.range;
   layer.cumulative = sums.cumulative;
@@ -232,16 +232,15 @@ Result<Comparison> compare(const std::shared_ptr<const ir::Model>& float_model,
   REEF_ASSIGN_OR_RETURN(CompareSums sums, run_all(plan, source, result.effect_samples, options));
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     LayerReport layer = report_of(plan.layers[i], sums.layers[i], plan);
-    if (layer.op >= 0 &&
-        !touches_equalized(quantized->subgraphs[0].operators[static_cast<std::size_t>(layer.op)], result.match))
+    if (layer.op >= 0 && !touches_equalized(quantized->subgraphs[0].operators[at(layer.op)], result.match))
       layer.weights = compare_weights(*float_model, *quantized, result.match, layer.op, plan.layers[i].original);
     result.layers.push_back(std::move(layer));
   }
   const ir::Subgraph& graph = quantized->subgraphs[0];
   for (std::size_t i = 0; i < sums.outputs.size(); ++i)
-    result.outputs.push_back({graph.tensors[static_cast<std::size_t>(graph.outputs[i])].name, sums.outputs[i]});
+    result.outputs.push_back({graph.tensors[at(graph.outputs[i])].name, sums.outputs[i]});
   for (const std::int32_t point : plan.effect_points)
-    result.effect_points.push_back(float_model->subgraphs[0].tensors[static_cast<std::size_t>(point)].name);
+    result.effect_points.push_back(float_model->subgraphs[0].tensors[at(point)].name);
   rank(result);
   add_advice(*quantized, result);
   add_roles(*quantized, result);

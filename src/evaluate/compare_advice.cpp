@@ -34,9 +34,9 @@ std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share);
 // Some operators must give results of their operand's scale.
 bool has_scale_of_operand(const ir::Model& model, const LayerReport& layer) {
   if (layer.op < 0 || layer.weights || layer.is_conversion) return false;
-  const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(layer.op)];
+  const ir::Operator& op = model.subgraphs[0].operators[at(layer.op)];
   if (op.inputs.empty() || op.inputs[0] < 0) return false;
-  const ir::Tensor& operand = model.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[0])];
+  const ir::Tensor& operand = model.subgraphs[0].tensors[at(op.inputs[0])];
   const Representable range = Representable::of(operand.type, operand.quantization);
   return range.is_quantized && range.scale == layer.range.scale && range.zero_point == layer.range.zero_point;
 }
@@ -160,9 +160,7 @@ void add_advice(const ir::Model& quantized, Comparison& comparison) {
 
 void add_roles(const ir::Model& quantized, Comparison& comparison) {
   const std::vector<Role> roles = transformer_roles(quantized);
-  const auto role_of = [&](const LayerReport& layer) {
-    return layer.op < 0 ? Role::kOther : roles[static_cast<std::size_t>(layer.op)];
-  };
+  const auto role_of = [&](const LayerReport& layer) { return layer.op < 0 ? Role::kOther : roles[at(layer.op)]; };
   comparison.roles.clear();
   if (std::all_of(roles.begin(), roles.end(), [](Role role) { return role == Role::kOther; })) return;
   for (const LayerReport& layer : comparison.layers) {

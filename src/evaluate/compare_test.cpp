@@ -42,17 +42,13 @@ class CompareTest : public ::testing::Test {
     return result.ok() ? std::move(*result) : Comparison{};
   }
 
-  ir::Tensor& tensor(ir::Model& model, std::int32_t number) const {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(number)];
-  }
-  ir::Operator& op(ir::Model& model, std::int32_t number) const {
-    return model.subgraphs[0].operators[static_cast<std::size_t>(number)];
-  }
+  ir::Tensor& tensor(ir::Model& model, std::int32_t number) const { return model.subgraphs[0].tensors[at(number)]; }
+  ir::Operator& op(ir::Model& model, std::int32_t number) const { return model.subgraphs[0].operators[at(number)]; }
 
   template <typename T>
   static void change_constant(ir::Model& model, const ir::Tensor& tensor,
                               const std::function<double(std::size_t, double)>& change) {
-    Bytes& data = model.buffers[static_cast<std::size_t>(tensor.buffer)].data;
+    Bytes& data = model.buffers[at(tensor.buffer)].data;
     std::vector<std::uint8_t> bytes(data.span().begin(), data.span().end());
     for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
       T value;
@@ -214,7 +210,7 @@ TEST_F(CompareTest, EqualizedTensorsAreComparedChannelByChannel) {
   // And damage is found in an equalized layer, too.
   for (std::size_t i = 0; i < made->model.subgraphs[0].operators.size(); ++i) {
     const ir::Operator& layer = made->model.subgraphs[0].operators[i];
-    const ir::Tensor& result = made->model.subgraphs[0].tensors[static_cast<std::size_t>(layer.outputs[0])];
+    const ir::Tensor& result = made->model.subgraphs[0].tensors[at(layer.outputs[0])];
     if (layer.type != "CONV_2D" || !factors.contains(result.name)) continue;
     ir::Model damaged = made->model;
     change_constant<std::int8_t>(damaged, tensor(damaged, layer.inputs[1]),
@@ -231,7 +227,7 @@ TEST_F(CompareTest, TensorsThatHoldSomethingElseAreLeftOut) {
   result.name += "_centred";
   const auto found = match_tensors(*float_, changed);
   ASSERT_TRUE(found.ok()) << found.status().message();
-  EXPECT_EQ(found->float_of[static_cast<std::size_t>(op(changed, 6).outputs[0])], -1);
+  EXPECT_EQ(found->float_of[at(op(changed, 6).outputs[0])], -1);
   EXPECT_EQ(found->unmatched.size(), 1u);
 }
 
@@ -247,8 +243,7 @@ TEST_F(CompareTest, TensorsAreMatchedWithoutNames) {
   EXPECT_EQ(found->by_structure, 22);
   EXPECT_GT(named->by_name, 15);
   const std::int32_t result = op(nameless, 5).outputs[0];
-  const std::string& original =
-      float_->subgraphs[0].tensors[static_cast<std::size_t>(named->float_of[static_cast<std::size_t>(result)])].name;
+  const std::string& original = float_->subgraphs[0].tensors[at(named->float_of[at(result)])].name;
   const NamePair pair{original, tensor(nameless, result).name};
   const auto listed = match_tensors(*float_, nameless, {&pair, 1});
   EXPECT_EQ(listed->by_list, 1);

@@ -86,7 +86,7 @@ void fit_channels(const std::vector<double>& codes, std::vector<double> right, c
     for (int side = 0; side < (inputs == outputs ? 1 : 2); ++side) {
       const int dimension = side == 0 ? outputs : inputs;
       const std::vector<double> fitted = fitted_gains(codes, right, shape, dimension);
-      std::vector<double>& all = gains[static_cast<std::size_t>(side)];
+      std::vector<double>& all = gains[reef::at(side)];
       all.resize(fitted.size(), 1);
       const auto inner = static_cast<std::size_t>(shape.product(dimension + 1, shape.rank()));
       for (std::size_t c = 0; c < fitted.size(); ++c) all[c] *= fitted[c];
@@ -111,14 +111,14 @@ void fit_channels(const std::vector<double>& codes, std::vector<double> right, c
 std::optional<WeightsReport> compare_weights(const ir::Model& float_model, const ir::Model& quantized,
                                              const TensorMatch& match, std::int32_t op, std::int32_t original) {
   const ir::Subgraph& graph = quantized.subgraphs[0];
-  const ir::Operator& mine = graph.operators[static_cast<std::size_t>(op)];
+  const ir::Operator& mine = graph.operators[reef::at(op)];
   const std::int32_t producer = match.uses.producer(original);
   const int dimension = channel_dimension(mine);
   if (dimension < 0 || producer < 0 || mine.inputs.size() < 2 || mine.inputs[1] < 0) return std::nullopt;
-  const ir::Operator& theirs = float_model.subgraphs[0].operators[static_cast<std::size_t>(producer)];
+  const ir::Operator& theirs = float_model.subgraphs[0].operators[reef::at(producer)];
   if (theirs.type != mine.type || theirs.inputs.size() < 2 || theirs.inputs[1] < 0) return std::nullopt;
-  const ir::Tensor& a = graph.tensors[static_cast<std::size_t>(mine.inputs[1])];
-  const ir::Tensor& b = float_model.subgraphs[0].tensors[static_cast<std::size_t>(theirs.inputs[1])];
+  const ir::Tensor& a = graph.tensors[reef::at(mine.inputs[1])];
+  const ir::Tensor& b = float_model.subgraphs[0].tensors[reef::at(theirs.inputs[1])];
   if (!ir::is_integer_8(a.type) || a.quantization.scale.empty() || b.type != ir::DataType::kFloat32 ||
       !(a.shape == b.shape) || a.shape.rank() <= dimension)
     return std::nullopt;

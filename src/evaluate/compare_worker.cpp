@@ -96,7 +96,7 @@ Status CompareWorker::after_float_op(const cpu::OpRun& run) {
     if (float_mode_ == FloatMode::kOnQuantized) {
       on_quantized_[number].assign(values.begin(), values.end());
       if (layer < 0) continue;
-      const LayerPlace& place = plan_.layers[static_cast<std::size_t>(layer)];
+      const LayerPlace& place = plan_.layers[at(layer)];
       for (std::size_t k = 0; k < values.size(); ++k) {
         const double factor = place.factor(k);
         values[k] = static_cast<float>(factor * place.range.nearest(right_[number][k] / factor));
@@ -109,7 +109,7 @@ Status CompareWorker::after_float_op(const cpu::OpRun& run) {
     }
     const auto point = std::find(plan_.effect_points.begin(), plan_.effect_points.end(), run.op->outputs[i]);
     if (point == plan_.effect_points.end()) continue;
-    ErrorSums& sums = sums_->layers[error_layer_].effect[static_cast<std::size_t>(point - plan_.effect_points.begin())];
+    ErrorSums& sums = sums_->layers[error_layer_].effect[at(point - plan_.effect_points.begin())];
     for (std::size_t k = 0; k < values.size(); ++k) sums.add(values[k], right_[number][k]);
   }
   return ok_status();
@@ -117,7 +117,7 @@ Status CompareWorker::after_float_op(const cpu::OpRun& run) {
 
 Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, ops::Tensor& tensor) {
   const LayerPlace& place = plan_.layers[layer];
-  const std::vector<float>& right = right_[static_cast<std::size_t>(place.original)];
+  const std::vector<float>& right = right_[at(place.original)];
   REEF_ASSIGN_OR_RETURN(std::vector<double> values, real_values(tensor));
   if (right.size() != values.size()) return ok_status();  // computed once at prepare
   for (std::size_t k = 0; k < values.size(); ++k) values[k] *= place.factor(k);
@@ -142,7 +142,7 @@ Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, o
     REEF_ASSIGN_OR_RETURN(expected, real_values(*run.inputs[0]));
     for (std::size_t k = 0; k < expected.size(); ++k) expected[k] *= place.factor(k);
   } else {
-    const std::vector<float>& made = on_quantized_[static_cast<std::size_t>(place.original)];
+    const std::vector<float>& made = on_quantized_[at(place.original)];
     expected.assign(made.begin(), made.end());
   }
   if (expected.size() != values.size()) return ok_status();
@@ -157,7 +157,7 @@ Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, o
 
 Status CompareWorker::after_quantized_op(const cpu::OpRun& run) {
   if (run.subgraph != 0) return ok_status();
-  for (const std::size_t layer : plan_.layers_of_op[static_cast<std::size_t>(run.op_index)]) {
+  for (const std::size_t layer : plan_.layers_of_op[at(run.op_index)]) {
     for (std::size_t i = 0; i < run.outputs.size(); ++i) {
       if (run.outputs[i] != nullptr && run.op->outputs[i] == plan_.layers[layer].tensor)
         REEF_RETURN_IF_ERROR(look_at_result(layer, run, *run.outputs[i]));
@@ -170,15 +170,15 @@ Status CompareWorker::read_inputs(const data::SampleSource& source, std::int64_t
   quantized_inputs_.resize(static_cast<std::size_t>(quantized_->input_count()));
   float_inputs_.resize(quantized_inputs_.size());
   for (int i = 0; i < quantized_->input_count(); ++i) {
-    std::vector<std::byte>& bytes = quantized_inputs_[static_cast<std::size_t>(i)];
+    std::vector<std::byte>& bytes = quantized_inputs_[at(i)];
     bytes.resize(quantized_->input_bytes(i).size());
     REEF_RETURN_IF_ERROR(source.read(sample, data::input_spec(*plan_.quantized, i), bytes));
     std::memcpy(quantized_->input_bytes(i).data(), bytes.data(), bytes.size());
-    std::vector<std::byte>& floats = float_inputs_[static_cast<std::size_t>(i)];
+    std::vector<std::byte>& floats = float_inputs_[at(i)];
     floats.resize(float_->input_bytes(i).size());
     REEF_RETURN_IF_ERROR(source.read(sample, data::input_spec(*plan_.float_model, i), floats));
     if (float_->input(i).type != ir::DataType::kFloat32) continue;
-    const auto number = static_cast<std::size_t>(plan_.float_model->subgraphs[0].inputs[static_cast<std::size_t>(i)]);
+    const auto number = static_cast<std::size_t>(plan_.float_model->subgraphs[0].inputs[at(i)]);
     right_[number].resize(floats.size() / sizeof(float));
     std::memcpy(right_[number].data(), floats.data(), floats.size());
   }
@@ -199,8 +199,7 @@ Status CompareWorker::run_float(FloatMode mode, std::size_t layer) {
     std::vector<float> values = right_[number];
     const std::int32_t first = plan_.first_layer_of[number];
     if (mode == FloatMode::kOnQuantized && first >= 0) {
-      for (float& value : values)
-        value = static_cast<float>(plan_.layers[static_cast<std::size_t>(first)].range.nearest(value));
+      for (float& value : values) value = static_cast<float>(plan_.layers[at(first)].range.nearest(value));
     }
     if (mode == FloatMode::kWithError && plan_.layers[layer].original == graph.inputs[i]) {
       for (std::size_t k = 0; k < values.size(); ++k) values[k] += own_error_[layer][k];
@@ -225,7 +224,7 @@ void CompareWorker::compare_inputs() {
   for (std::size_t layer = 0; layer < plan_.layers.size(); ++layer) {
     const LayerPlace& place = plan_.layers[layer];
     if (place.op >= 0) continue;
-    const std::vector<float>& right = right_[static_cast<std::size_t>(place.original)];
+    const std::vector<float>& right = right_[at(place.original)];
     const ops::Tensor& tensor = quantized_->input(place.input);
     const auto values = real_values(tensor);
     if (!values.ok() || values->size() != right.size()) continue;

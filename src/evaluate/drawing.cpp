@@ -78,7 +78,7 @@ class Canvas {
       if (letter == std::end(kLetters) && c != ' ') letter = std::end(kLetters) - 1;
       for (int row = 0; letter != std::end(kLetters) && row < 5; ++row) {
         for (int column = 0; column < 3; ++column) {
-          if ((letter->rows[static_cast<std::size_t>(row)] >> (2 - column) & 1) == 0) continue;
+          if ((letter->rows[reef::at(row)] >> (2 - column) & 1) == 0) continue;
           fill(x + column * size, y + row * size, x + (column + 1) * size, y + (row + 1) * size, colour);
         }
       }
@@ -180,9 +180,8 @@ image::Image enlarged(const image::Image& picture, int times) {
 }
 
 std::string class_name(int label, const std::vector<std::string>& names) {
-  const bool has_name =
-      label >= 0 && static_cast<std::size_t>(label) < names.size() && !names[static_cast<std::size_t>(label)].empty();
-  return has_name ? names[static_cast<std::size_t>(label)] : fmt::format("class {}", label);
+  const bool has_name = label >= 0 && static_cast<std::size_t>(label) < names.size() && !names[reef::at(label)].empty();
+  return has_name ? names[reef::at(label)] : fmt::format("class {}", label);
 }
 
 void draw(const Findings& findings, const std::vector<std::string>& names, image::Image& picture) {

@@ -50,7 +50,7 @@ Result<RunnerReport> answer_samples(const std::shared_ptr<const ir::Model>& mode
   const data::InputSpec input = data::input_spec(*model, 0);
   const data::Subset subset(dataset, samples);
   return run_samples(model, subset, options, [&](std::int64_t position, cpu::Interpreter& interpreter) {
-    return add_answer(samples[static_cast<std::size_t>(position)], position, interpreter, *dataset, input, metric);
+    return add_answer(samples[at(position)], position, interpreter, *dataset, input, metric);
   });
 }
 

@@ -144,11 +144,11 @@ Result<Findings> find_segments(std::span<const TensorValues> outputs) {
   std::map<std::int32_t, std::int64_t> counts;
   for (std::int64_t i = 0; i < places; ++i) {
     const auto score = [&](std::int64_t c) {
-      return values[static_cast<std::size_t>(channels_first ? c * places + i : i * channels + c)];
+      return values[reef::at(channels_first ? c * places + i : i * channels + c)];
     };
     std::int32_t label = 0;
     if (channels == 0) {
-      label = static_cast<std::int32_t>(std::clamp(values[static_cast<std::size_t>(i)], 0.0, 65535.0));
+      label = static_cast<std::int32_t>(std::clamp(values[reef::at(i)], 0.0, 65535.0));
     } else if (channels == 1) {
       label = score(0) > 0.5 ? 1 : 0;
     } else {

@@ -40,9 +40,7 @@ Result<ClassMap> class_map(const TensorValues& output, std::int64_t mask_height,
   map = {is_first ? dims[1] : dims[0], is_first ? dims[2] : dims[1], {}};
   const std::int64_t pixels = map.height * map.width;
   for (std::int64_t i = 0; i < pixels; ++i) {
-    const auto value = [&](std::int64_t c) {
-      return output.values[static_cast<std::size_t>(is_first ? c * pixels + i : i * channels + c)];
-    };
+    const auto value = [&](std::int64_t c) { return output.values[at(is_first ? c * pixels + i : i * channels + c)]; };
     std::int64_t best = 0;
     for (std::int64_t c = 1; c < channels; ++c) best = value(c) > value(best) ? c : best;
     map.classes.push_back(best);
@@ -64,14 +62,14 @@ class MeanIou : public Metric {
     if (mask.size() == 3 && mask[2] == 1) mask.pop_back();
     REEF_REQUIRE(mask.size() == 2 && mask[0] > 0 && mask[1] > 0, "its truth is no mask [height, width]");
     REEF_ASSIGN_OR_RETURN(const ClassMap map, class_map(answer.outputs[number], mask[0], mask[1]));
-    Counts& counts = counts_[static_cast<std::size_t>(sample)];
+    Counts& counts = counts_[at(sample)];
     for (std::int64_t y = 0; y < mask[0]; ++y) {
       for (std::int64_t x = 0; x < mask[1]; ++x) {
-        const auto label = static_cast<std::int64_t>(answer.truth.values[static_cast<std::size_t>(y * mask[1] + x)]);
+        const auto label = static_cast<std::int64_t>(answer.truth.values[at(y * mask[1] + x)]);
         if (label == options_.ignored_label || label < 0) continue;
         const std::int64_t row = (2 * y + 1) * map.height / (2 * mask[0]),
                            column = (2 * x + 1) * map.width / (2 * mask[1]);
-        ++counts[{label + options_.label_offset, map.classes[static_cast<std::size_t>(row * map.width + column)]}];
+        ++counts[{label + options_.label_offset, map.classes[at(row * map.width + column)]}];
       }
     }
     return ok_status();
@@ -91,14 +89,13 @@ class MeanIou : public Metric {
 
   nlohmann::json kept(std::int64_t sample) const override {
     nlohmann::json rows = nlohmann::json::array();
-    for (const auto& [pair, pixels] : counts_[static_cast<std::size_t>(sample)])
-      rows.push_back({pair.first, pair.second, pixels});
+    for (const auto& [pair, pixels] : counts_[at(sample)]) rows.push_back({pair.first, pair.second, pixels});
     return rows;
   }
 
   Status restore(std::int64_t sample, const nlohmann::json& kept) override {
     REEF_REQUIRE(kept.is_array(), "'{}' is no list of counts", kept.dump());
-    Counts& counts = counts_[static_cast<std::size_t>(sample)];
+    Counts& counts = counts_[at(sample)];
     counts.clear();
     for (const nlohmann::json& row : kept) {
       REEF_REQUIRE(row.is_array() && row.size() == 3 && row[0].is_number_integer() && row[1].is_number_integer() &&
@@ -115,7 +112,7 @@ class MeanIou : public Metric {
   double mean_of(std::span<const std::int64_t> samples, std::map<std::int64_t, double>* by_class) const {
     std::map<std::int64_t, std::pair<double, double>> shares;  // class -> both, either
     for (const std::int64_t sample : samples) {
-      for (const auto& [pair, pixels] : counts_[static_cast<std::size_t>(sample)]) {
+      for (const auto& [pair, pixels] : counts_[at(sample)]) {
         const auto count = static_cast<double>(pixels);
         shares[pair.first].second += count;
         if (pair.first == pair.second) {

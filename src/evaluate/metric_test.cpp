@@ -56,10 +56,10 @@ Result<Figure> figure_of(const Json& row, int threads) {
     std::vector<TensorValues> outputs;
     for (std::size_t i = 0; i < row["output_shapes"].size(); ++i) {
       outputs.push_back({"out", ir::Shape(row["output_shapes"][i].get<std::vector<std::int32_t>>()),
-                         row["outputs"][static_cast<std::size_t>(sample)][i].get<std::vector<double>>()});
+                         row["outputs"][at(sample)][i].get<std::vector<double>>()});
     }
-    const data::Truth& truth = truths[static_cast<std::size_t>(sample)];
-    statuses[static_cast<std::size_t>(sample)] = metric->add(sample, {outputs, truth, {}, {size, size}});
+    const data::Truth& truth = truths[at(sample)];
+    statuses[at(sample)] = metric->add(sample, {outputs, truth, {}, {size, size}});
   };
   std::vector<std::thread> workers;
   for (int t = 0; t < threads; ++t) {

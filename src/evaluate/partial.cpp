@@ -37,7 +37,7 @@ Status PartialMerger::add(const std::string& text) {
   for (const auto& [key, kept] : json["samples"].items()) {
     const auto found = position_.find(key);
     REEF_REQUIRE(found != position_.end(), "sample '{}' is none of these", key);
-    char& is_there = is_there_[static_cast<std::size_t>(found->second)];
+    char& is_there = is_there_[at(found->second)];
     REEF_REQUIRE(is_there == 0, "sample '{}' is in another part, too", key);
     is_there = 1;
     REEF_RETURN_IF_ERROR(metric_.restore(found->second, kept).in(fmt::format("sample '{}'", key)));
@@ -50,7 +50,7 @@ Status PartialMerger::check_complete() const {
   if (missing == 0) return ok_status();
   const auto first = std::find(is_there_.begin(), is_there_.end(), 0) - is_there_.begin();
   return invalid_input("{} of {} samples are in none of the parts, the first is '{}'", missing, is_there_.size(),
-                       keys_[static_cast<std::size_t>(first)]);
+                       keys_[at(first)]);
 }
 
 }  // namespace reef::evaluate

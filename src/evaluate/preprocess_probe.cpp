@@ -142,7 +142,7 @@ class Tally {
       REEF_RETURN_IF_ERROR(interpreter.invoke());
       REEF_ASSIGN_OR_RETURN(std::vector<double> second, answer_of(interpreter));
       const std::scoped_lock lock(mutex_);
-      answers_[static_cast<std::size_t>(sample)] = {std::move(shares), std::move(second)};
+      answers_[at(sample)] = {std::move(shares), std::move(second)};
       return ok_status();
     }
     REEF_ASSIGN_OR_RETURN(const data::Truth truth, dataset.truth(sample));
@@ -203,7 +203,7 @@ Result<double> figure_of(const std::shared_ptr<const ir::Model>& model, const da
 // The first output's elements.
 double classes_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+  const ir::Shape& shape = graph.tensors[at(graph.outputs[0])].shape;
   return static_cast<double>(std::max<std::int64_t>(shape.elements(), 1));
 }
 

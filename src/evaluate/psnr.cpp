@@ -28,7 +28,7 @@ class Psnr : public Metric {
                  output.shape.to_string(), output.values.size());
     REEF_ASSIGN_OR_RETURN(const Order order, order_of(truth.shape, output.shape));
     const bool are_pixels = truth.type == ir::DataType::kUInt8;
-    Error& error = errors_[static_cast<std::size_t>(sample)];
+    Error& error = errors_[at(sample)];
     for (std::size_t i = 0; i < truth.values.size(); ++i) {
       const std::size_t channel = order.truth_channel(i);
       const double value = output.values[order.output_index(i)];
@@ -63,13 +63,13 @@ class Psnr : public Metric {
   }
 
   nlohmann::json kept(std::int64_t sample) const override {
-    const Error& error = errors_[static_cast<std::size_t>(sample)];
+    const Error& error = errors_[at(sample)];
     return {exact(error.squares), exact(error.count), exact(error.peak)};
   }
 
   Status restore(std::int64_t sample, const nlohmann::json& kept) override {
     REEF_ASSIGN_OR_RETURN(const std::vector<double> row, exact_row(kept, 3));
-    errors_[static_cast<std::size_t>(sample)] = {row[0], row[1], row[2]};
+    errors_[at(sample)] = {row[0], row[1], row[2]};
     return ok_status();
   }
 

@@ -100,7 +100,7 @@ Task task_of(const ir::Model& model) {
   std::vector<ir::Shape> outputs;
   for (const std::int32_t tensor : model.subgraphs[0].outputs) {
     if (tensor < 0) return {};
-    outputs.push_back(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].shape);
+    outputs.push_back(model.subgraphs[0].tensors[at(tensor)].shape);
   }
   return task_of(model, outputs, input_picture(model), data::stored_card(model));
 }

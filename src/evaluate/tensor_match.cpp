@@ -21,7 +21,7 @@ class Matcher {
     for (std::size_t i = 0; i < from_.operators.size(); ++i) {
       for (const std::int32_t tensor : from_.operators[i].outputs) {
         if (tensor < 0) continue;
-        by_name_[from_.tensors[static_cast<std::size_t>(tensor)].name] = tensor;
+        by_name_[from_.tensors[at(tensor)].name] = tensor;
       }
     }
     equalized_ = quantize::stored_equalization(quantized);
@@ -32,14 +32,13 @@ class Matcher {
   }
 
   TensorMatch match() {
-    for (std::size_t i = 0; i < to_.inputs.size(); ++i)
-      match_.float_of[static_cast<std::size_t>(to_.inputs[i])] = from_.inputs[i];
+    for (std::size_t i = 0; i < to_.inputs.size(); ++i) match_.float_of[at(to_.inputs[i])] = from_.inputs[i];
     for (const ir::Operator& op : to_.operators) match_op(op);
     return std::move(match_);
   }
 
  private:
-  const ir::Tensor& result(std::int32_t tensor) const { return to_.tensors[static_cast<std::size_t>(tensor)]; }
+  const ir::Tensor& result(std::int32_t tensor) const { return to_.tensors[at(tensor)]; }
 
   // Than the float model does at that place: the quantizer says so with the name. Its own list knows the float model
   // that was changed likewise.
@@ -62,18 +61,17 @@ class Matcher {
 
   // The same number of elements, and numbers that can be compared with quantized ones.
   bool fits(std::int32_t from, std::int32_t to) const {
-    const ir::Tensor& a = from_.tensors[static_cast<std::size_t>(from)];
+    const ir::Tensor& a = from_.tensors[at(from)];
     return a.type == ir::DataType::kFloat32 && a.shape.checked_elements() == result(to).shape.checked_elements();
   }
 
   void match_op(const ir::Operator& op) {
     if (op.outputs.empty() || op.outputs[0] < 0) return;
     if (is_conversion(op) && op.inputs.size() == 1 && op.inputs[0] >= 0) {
-      match_.float_of[static_cast<std::size_t>(op.outputs[0])] =
-          match_.float_of[static_cast<std::size_t>(op.inputs[0])];
+      match_.float_of[at(op.outputs[0])] = match_.float_of[at(op.inputs[0])];
       if (const auto scaled = match_.factors_of.find(op.inputs[0]); scaled != match_.factors_of.end())
         match_.factors_of[op.outputs[0]] = scaled->second;
-      if (match_.float_of[static_cast<std::size_t>(op.outputs[0])] >= 0) return;
+      if (match_.float_of[at(op.outputs[0])] >= 0) return;
     }
     std::int32_t producer = by_list_or_name(op);
     if (producer < 0 && !holds_something_else(op.outputs[0])) {
@@ -84,13 +82,13 @@ class Matcher {
       match_.unmatched.push_back(fmt::format("{} '{}'", op.type, result(op.outputs[0]).name));
       return;
     }
-    is_taken_[static_cast<std::size_t>(producer)] = 1;
-    const ir::Operator& original = from_.operators[static_cast<std::size_t>(producer)];
+    is_taken_[at(producer)] = 1;
+    const ir::Operator& original = from_.operators[at(producer)];
     for (std::size_t i = 0; i < std::min(op.outputs.size(), original.outputs.size()); ++i) {
       const bool is_listed = op.outputs[i] >= 0 && listed_.contains(result(op.outputs[i]).name);
       if (op.outputs[i] >= 0 && original.outputs[i] >= 0 && fits(original.outputs[i], op.outputs[i]) &&
           (is_listed || !holds_something_else(op.outputs[i])))
-        match_.float_of[static_cast<std::size_t>(op.outputs[i])] = original.outputs[i];
+        match_.float_of[at(op.outputs[i])] = original.outputs[i];
       if (const std::vector<float>* scaled = op.outputs[i] < 0 ? nullptr : factors(op.outputs[i]); scaled != nullptr)
         match_.factors_of[op.outputs[i]] = *scaled;
     }
@@ -106,10 +104,8 @@ class Matcher {
     const auto found = by_name_.find(is_scaled ? std::string(quantize::without_suffixes(name)) : name);
     if (found == by_name_.end() || !fits(found->second, op.outputs[0])) return -1;
     const std::int32_t original = producer(found->second);
-    const ir::Operator& other = from_.operators[static_cast<std::size_t>(original)];
-    if (other.type != op.type || other.outputs[0] != found->second ||
-        is_taken_[static_cast<std::size_t>(original)] != 0)
-      return -1;
+    const ir::Operator& other = from_.operators[at(original)];
+    if (other.type != op.type || other.outputs[0] != found->second || is_taken_[at(original)] != 0) return -1;
     ++match_.by_name;
     return original;
   }
@@ -124,10 +120,10 @@ class Matcher {
       if ((a < 0) != (b < 0)) return false;
       if (a < 0) continue;
       const ir::Tensor& mine = result(a);
-      const ir::Tensor& theirs = from_.tensors[static_cast<std::size_t>(b)];
+      const ir::Tensor& theirs = from_.tensors[at(b)];
       if (ir::is_constant(quantized_, mine)) {
         if (!ir::is_constant(float_model_, theirs) || !(mine.shape == theirs.shape)) return false;
-      } else if (match_.float_of[static_cast<std::size_t>(a)] != b) {
+      } else if (match_.float_of[at(a)] != b) {
         return false;
       }
     }
@@ -166,8 +162,8 @@ Result<TensorMatch> match_tensors(const ir::Model& float_model, const ir::Model&
   REEF_REQUIRE(from.inputs.size() == to.inputs.size(), "the float model has {} inputs, the quantized one {}",
                from.inputs.size(), to.inputs.size());
   for (std::size_t i = 0; i < from.inputs.size(); ++i) {
-    const ir::Tensor& a = from.tensors[static_cast<std::size_t>(from.inputs[i])];
-    const ir::Tensor& b = to.tensors[static_cast<std::size_t>(to.inputs[i])];
+    const ir::Tensor& a = from.tensors[at(from.inputs[i])];
+    const ir::Tensor& b = to.tensors[at(to.inputs[i])];
     REEF_REQUIRE(a.shape == b.shape, "input {} is {} in the float model and {} in the quantized one", i,
                  a.shape.to_string(), b.shape.to_string());
   }

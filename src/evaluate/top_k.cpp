@@ -31,7 +31,7 @@ class TopK : public Metric {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] > values[right] || (values[i] == values[right] && i < right)) ++above;
     }
-    is_right_[static_cast<std::size_t>(sample)] = above < k_ && !std::isnan(values[right]) ? 1 : 0;
+    is_right_[at(sample)] = above < k_ && !std::isnan(values[right]) ? 1 : 0;
     return ok_status();
   }
 
@@ -43,13 +43,11 @@ class TopK : public Metric {
     return figure;
   }
 
-  nlohmann::json kept(std::int64_t sample) const override {
-    return static_cast<int>(is_right_[static_cast<std::size_t>(sample)]);
-  }
+  nlohmann::json kept(std::int64_t sample) const override { return static_cast<int>(is_right_[at(sample)]); }
 
   Status restore(std::int64_t sample, const nlohmann::json& kept) override {
     REEF_REQUIRE(kept == 0 || kept == 1, "'{}' is neither 0 nor 1", kept.dump());
-    is_right_[static_cast<std::size_t>(sample)] = kept == 1 ? 1 : 0;
+    is_right_[at(sample)] = kept == 1 ? 1 : 0;
     return ok_status();
   }
 

@@ -26,7 +26,7 @@ class Finder {
   }
 
  private:
-  const ir::Operator& op(std::int32_t index) const { return graph_.operators[static_cast<std::size_t>(index)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph_.operators[at(index)]; }
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && uses_.producer(tensor) >= 0; }
   bool is_product(std::int32_t index) const {
     const ir::Operator& it = op(index);
@@ -34,7 +34,7 @@ class Finder {
            is_computed(it.inputs[0]) && is_computed(it.inputs[1]);
   }
   void set(std::int32_t index, Role role) {
-    Role& known = roles_[static_cast<std::size_t>(index)];
+    Role& known = roles_[at(index)];
     if (known == Role::kOther) known = role;
   }
   static bool moves(const ir::Operator& it) {

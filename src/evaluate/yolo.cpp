@@ -60,7 +60,7 @@ class Rows {
   Rows(const TensorValues& output, const Form& form) : output_(output), form_(form) {}
   double at(std::int64_t box, std::int64_t channel) const {
     const std::int64_t index = form_.channels_first ? channel * form_.boxes + box : box * form_.channels + channel;
-    return output_.values[static_cast<std::size_t>(index)];
+    return output_.values[reef::at(index)];
   }
   double largest(std::int64_t channel) const {
     double value = at(0, channel);
@@ -225,7 +225,7 @@ std::optional<Prototypes> prototypes(std::span<const TensorValues> outputs) {
   const std::int64_t cells = dims[1] * dims[2];
   for (std::int64_t c = 0; c < dims[0]; ++c) {
     for (std::int64_t i = 0; i < cells; ++i) {
-      result.values[static_cast<std::size_t>(i * dims[0] + c)] = map.values[static_cast<std::size_t>(c * cells + i)];
+      result.values[reef::at(i * dims[0] + c)] = map.values[reef::at(c * cells + i)];
     }
   }
   return result;

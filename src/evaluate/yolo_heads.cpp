@@ -156,7 +156,7 @@ void decode_anchors(Outputs outputs, const HeadMap& map, const std::vector<std::
       const auto [label, number] = best_class(outputs, map, a, cell, kAnchorNumbers);
       const double score = objectness * share(number);
       if (!(score > options.score_threshold)) continue;
-      const auto [anchor_width, anchor_height] = sizes[static_cast<std::size_t>(a)];
+      const auto [anchor_width, anchor_height] = sizes[reef::at(a)];
       const auto number_of = [&](std::int64_t c) { return 2 * share(value(outputs, map, a, cell, c)); };
       const double x = (number_of(0) - 0.5 + static_cast<double>(cell % map.width)) / wide;
       const double y = (number_of(1) - 0.5 + static_cast<double>(cell / map.width)) / high;

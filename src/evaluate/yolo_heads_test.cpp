@@ -79,7 +79,7 @@ TensorValues in_order(const std::vector<double>& values, int stride, const std::
           const std::map<char, int> at = {{'a', a}, {'h', y}, {'w', x}, {'c', c}};
           int to = 0;
           for (const char axis : axes) to = to * sizes.at(axis) + at.at(axis);
-          result.values[static_cast<std::size_t>(to)] = values[from++];
+          result.values[reef::at(to)] = values[from++];
         }
       }
     }
@@ -124,7 +124,7 @@ TEST(YoloHeads, AnchorsInEveryLayout) {
             {"a(hw)c", {3, h * w, kNumbers}}};
         std::string plain = axes;
         std::erase_if(plain, [](char c) { return c == '(' || c == ')'; });
-        outputs.push_back(in_order(numbers[static_cast<std::size_t>(s)], s, plain, shapes.at(axes)));
+        outputs.push_back(in_order(numbers[reef::at(s)], s, plain, shapes.at(axes)));
       }
       DetectorOptions how = options();
       how.classes = kClasses;  // 24 channels could be anything
@@ -161,7 +161,7 @@ TEST(YoloHeads, DecodedRowsAreLeftAlone) {
       TensorValues rows{"out", {}, {}};
       for (int s = 0; s < 3; ++s) {
         const int w = kWidth / kStrides[s], h = kHeight / kStrides[s];
-        auto values = numbers[static_cast<std::size_t>(s)];
+        auto values = numbers[reef::at(s)];
         for (int i = 0; i < 3 * w * h; ++i) {
           double* at = values.data() + i * kNumbers;
           const int a = i / (w * h), x = i % w, y = i / w % h;
@@ -193,7 +193,7 @@ TEST(YoloHeads, OtherAnchors) {
   std::vector<TensorValues> outputs;
   for (int s = 0; s < 3; ++s) {
     const int w = kWidth / kStrides[s], h = kHeight / kStrides[s];
-    outputs.push_back(in_order(numbers[static_cast<std::size_t>(s)], s, "ahwc", {3, h, w, kNumbers}));
+    outputs.push_back(in_order(numbers[reef::at(s)], s, "ahwc", {3, h, w, kNumbers}));
   }
   DetectorOptions how = options();
   how.anchors = "20,26,32,60,66,46/1,1,1,1,1,1/232,180,1,1,1,1";
@@ -215,8 +215,8 @@ TEST(YoloHeads, DistributionsAsRows) {
   std::vector<double> boxes(static_cast<std::size_t>(cells * 64), 0.0);
   std::vector<double> scores(static_cast<std::size_t>(cells * kClasses), -8.0), best(static_cast<std::size_t>(cells));
   const int cell = 3 * w + 2;
-  for (int edge = 0; edge < 4; ++edge) boxes[static_cast<std::size_t>(cell * 64 + edge * 16 + 1 + edge % 2)] = 50;
-  scores[static_cast<std::size_t>(cell * kClasses + 1)] = 2;
+  for (int edge = 0; edge < 4; ++edge) boxes[reef::at(cell * 64 + edge * 16 + 1 + edge % 2)] = 50;
+  scores[reef::at(cell * kClasses + 1)] = 2;
   const TensorValues box_rows{"boxes", {1, cells, 64}, boxes}, score_rows{"scores", {1, cells, kClasses}, scores};
   const TensorValues best_rows{"best", {1, cells, 1}, best};
   for (const auto& outputs : {std::vector{box_rows, score_rows}, std::vector{score_rows, box_rows},

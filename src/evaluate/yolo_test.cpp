@@ -43,7 +43,7 @@ std::vector<double> transposed(const std::vector<double>& values, int count, int
   std::vector<double> result(values.size());
   for (int r = 0; r < count; ++r) {
     for (int c = 0; c < channels; ++c) {
-      result[static_cast<std::size_t>(c * count + r)] = values[static_cast<std::size_t>(r * channels + c)];
+      result[at(c * count + r)] = values[at(r * channels + c)];
     }
   }
   return result;
@@ -157,7 +157,7 @@ TEST(Yolo, MasksArePrototypesWeightedInsideTheBox) {
   // The first prototype is positive in the left half, and nothing else is anywhere.
   std::vector<double> prototype(kSide * kSide * kMasks, -1.0);
   for (int y = 0; y < kSide; ++y) {
-    for (int x = 0; x < kSide / 2; ++x) prototype[static_cast<std::size_t>((y * kSide + x) * kMasks)] = 1;
+    for (int x = 0; x < kSide / 2; ++x) prototype[at((y * kSide + x) * kMasks)] = 1;
   }
   const std::vector outputs = {tensor({1, kChannels, kCells}, transposed(values, kCells, kChannels)),
                                tensor({1, kSide, kSide, kMasks}, prototype)};
@@ -208,8 +208,8 @@ TEST(Yolo, RawHeads) {
     std::vector<double> scores(static_cast<std::size_t>(side * side * kClasses), -12.0);
     if (side == 8) {
       const int cell = 3 * side + 2;  // centre at 2.5, 3.5 strides
-      for (int edge = 0; edge < 4; ++edge) boxes[static_cast<std::size_t>(cell * 64 + edge * 16 + 1 + edge % 2)] = 50;
-      scores[static_cast<std::size_t>(cell * kClasses + 1)] = 2;
+      for (int edge = 0; edge < 4; ++edge) boxes[at(cell * 64 + edge * 16 + 1 + edge % 2)] = 50;
+      scores[at(cell * kClasses + 1)] = 2;
     }
     std::vector<double> both;
     for (int cell = 0; cell < side * side; ++cell) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/model.h"
 #include "ir/op.h"
 
@@ -19,7 +20,7 @@ class Appender {
  public:
   explicit Appender(ir::Model& model) : model_(model) {}
 
-  const ir::Tensor& tensor(std::int32_t index) const { return graph().tensors[static_cast<std::size_t>(index)]; }
+  const ir::Tensor& tensor(std::int32_t index) const { return graph().tensors[at(index)]; }
   std::int32_t add_tensor(std::string name, ir::Shape shape, ir::DataType type = ir::DataType::kFloat32,
                           const ir::Quantization& quantization = {});
   std::int32_t add_bytes(std::string name, ir::Shape shape, ir::DataType type, std::vector<std::uint8_t> bytes,

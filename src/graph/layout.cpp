@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/at.h"
+
 namespace reef::graph {
 namespace {
 
@@ -40,7 +42,7 @@ Layout inverse(const Layout& layout, int rank) {
 
 Layout compose(const Layout& first, const Layout& second) {
   Layout result;
-  for (const int axis : second) result.push_back(axis < 0 ? kNewAxis : first[static_cast<std::size_t>(axis)]);
+  for (const int axis : second) result.push_back(axis < 0 ? kNewAxis : first[at(axis)]);
   return result;
 }
 
@@ -62,11 +64,11 @@ bool fits_shape(const Layout& layout, const ir::Shape& shape) {
   for (const int axis : layout) {
     if (axis >= shape.rank() || axis < kNewAxis) return false;
     if (axis < 0) continue;
-    if (seen[static_cast<std::size_t>(axis)]) return false;
-    seen[static_cast<std::size_t>(axis)] = true;
+    if (seen[at(axis)]) return false;
+    seen[at(axis)] = true;
   }
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != 1 && !seen[static_cast<std::size_t>(axis)]) return false;
+    if (shape[axis] != 1 && !seen[at(axis)]) return false;
   }
   return true;
 }

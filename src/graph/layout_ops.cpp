@@ -12,8 +12,7 @@ std::vector<std::uint8_t> rearranged(std::span<const std::uint8_t> data, const i
   if (data.empty()) return result;
   std::vector<std::size_t> strides(static_cast<std::size_t>(shape.rank()), element_bytes);
   for (int axis = shape.rank() - 2; axis >= 0; --axis) {
-    strides[static_cast<std::size_t>(axis)] =
-        strides[static_cast<std::size_t>(axis) + 1] * static_cast<std::size_t>(shape[axis + 1]);
+    strides[reef::at(axis)] = strides[static_cast<std::size_t>(axis) + 1] * static_cast<std::size_t>(shape[axis + 1]);
   }
   // Counts through the result's elements in order and keeps the place of each in the source.
   struct Counter {
@@ -22,7 +21,7 @@ std::vector<std::uint8_t> rearranged(std::span<const std::uint8_t> data, const i
   std::vector<Counter> counters;
   for (const int axis : layout) {
     if (axis >= 0 && shape[axis] != 1) {
-      counters.push_back({static_cast<std::size_t>(shape[axis]), strides[static_cast<std::size_t>(axis)], 0});
+      counters.push_back({static_cast<std::size_t>(shape[axis]), strides[reef::at(axis)], 0});
     }
   }
   std::size_t source = 0;

@@ -141,7 +141,7 @@ std::int32_t OpList::slice_box(std::int32_t x, std::span<const std::int64_t> beg
 std::int32_t OpList::slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into) {
   ir::Shape sizes = graph_.shape(x);
   std::vector<std::int64_t> begins(static_cast<std::size_t>(sizes.rank()), 0);
-  begins[static_cast<std::size_t>(axis)] = begin;
+  begins[at(axis)] = begin;
   sizes[axis] = size;
   return slice_box(x, begins, sizes, into);
 }
@@ -161,7 +161,7 @@ std::vector<std::int32_t> OpList::split(std::int32_t x, int axis, int pieces, st
 std::int32_t OpList::tile(std::int32_t x, std::span<const std::int64_t> multiples, std::int32_t into) {
   ir::Shape shape = graph_.shape(x);
   for (int i = 0; i < shape.rank(); ++i) {
-    shape[i] = static_cast<std::int32_t>(shape[i] * multiples[static_cast<std::size_t>(i)]);
+    shape[i] = static_cast<std::int32_t>(shape[i] * multiples[at(i)]);
   }
   const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
   const std::int32_t times = int_vector(multiples);

@@ -51,11 +51,11 @@ class Expansion {
     }
     const std::vector<std::int32_t>&segments = dimension.segments.values, &indices = dimension.indices.values;
     REEF_REQUIRE(static_cast<std::size_t>(before) + 1 < segments.size(), "it has too few segments");
-    const std::int32_t begin = segments[static_cast<std::size_t>(before)];
+    const std::int32_t begin = segments[reef::at(before)];
     const std::int32_t end = segments[static_cast<std::size_t>(before) + 1];
     REEF_REQUIRE(begin <= end && static_cast<std::size_t>(end) <= indices.size(), "a segment ends beyond its indices");
     for (std::int32_t i = begin; i < end; ++i) {
-      place_[level] = indices[static_cast<std::size_t>(i)];
+      place_[level] = indices[reef::at(i)];
       REEF_REQUIRE(place_[level] < size_of(level), "index {} is beyond its dimension", place_[level]);
       REEF_RETURN_IF_ERROR(expand(level + 1, i, to));
     }
@@ -111,7 +111,7 @@ Status densify(Model& model, Tensor& tensor, const Budget& budget) {
   const auto bytes = byte_size(tensor.shape, tensor.type);
   REEF_REQUIRE(bytes.has_value(), "its shape {} has too many elements", tensor.shape.to_string());
   REEF_RETURN_IF_ERROR(budget.take(*bytes, "a sparse tensor written out"));
-  const Bytes stored = model.buffers[static_cast<std::size_t>(tensor.buffer)].data;
+  const Bytes stored = model.buffers[reef::at(tensor.buffer)].data;
   Expansion expansion(tensor, stored.span(), static_cast<std::size_t>(bits) / 8);
   REEF_RETURN_IF_ERROR(expansion.check());
   std::vector<std::uint8_t> dense(static_cast<std::size_t>(*bytes), 0);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "base/printable.h"
 
 namespace reef::ir {
@@ -27,9 +28,9 @@ std::string describe_name(std::string_view name) {
 std::string describe_op(const Subgraph& graph, std::int32_t op) { return describe_op(graph, op, op); }
 
 std::string describe_op(const Subgraph& graph, std::int32_t op, std::int32_t number) {
-  const Operator& it = graph.operators[static_cast<std::size_t>(op)];
+  const Operator& it = graph.operators[at(op)];
   std::string_view name;
-  if (!it.outputs.empty() && it.outputs[0] >= 0) name = graph.tensors[static_cast<std::size_t>(it.outputs[0])].name;
+  if (!it.outputs.empty() && it.outputs[0] >= 0) name = graph.tensors[at(it.outputs[0])].name;
   return fmt::format("{} {} '{}'", number < 0 ? "new op" : fmt::format("op {}", number), describe_name(it.type),
                      describe_name(name));
 }

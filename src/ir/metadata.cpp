@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/metadata.h"
 
+#include "base/at.h"
+
 namespace reef::ir {
 namespace {
 
@@ -12,8 +14,7 @@ bool has_buffer(const Model& model, const Metadata& entry) {
 
 const Bytes* find_metadata(const Model& model, std::string_view name) {
   for (const Metadata& entry : model.metadata) {
-    if (entry.name == name && has_buffer(model, entry))
-      return &model.buffers[static_cast<std::size_t>(entry.buffer)].data;
+    if (entry.name == name && has_buffer(model, entry)) return &model.buffers[at(entry.buffer)].data;
   }
   return nullptr;
 }
@@ -23,7 +24,7 @@ void set_metadata(Model& model, std::string_view name, std::string_view text) {
   buffer.data = Bytes(std::vector<std::uint8_t>(text.begin(), text.end()));
   for (const Metadata& entry : model.metadata) {
     if (entry.name != name || !has_buffer(model, entry)) continue;
-    model.buffers[static_cast<std::size_t>(entry.buffer)] = std::move(buffer);
+    model.buffers[at(entry.buffer)] = std::move(buffer);
     return;
   }
   if (model.buffers.empty()) model.buffers.emplace_back();  // number 0 means none

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/at.h"
 #include "base/bytes.h"
 #include "ir/attributes.h"
 #include "ir/shape.h"
@@ -190,12 +191,12 @@ struct Model {
 
 // Data of a constant tensor; empty for computed ones. `tensor.buffer` must be valid.
 inline const Bytes& constant_data(const Model& model, const Tensor& tensor) {
-  return model.buffers[static_cast<std::size_t>(tensor.buffer)].data;
+  return model.buffers[at(tensor.buffer)].data;
 }
 
 // The file holds the tensor's value, even if that has no elements or stands in another file.
 inline bool is_constant(const Model& model, const Tensor& tensor) {
-  const Buffer& buffer = model.buffers[static_cast<std::size_t>(tensor.buffer)];
+  const Buffer& buffer = model.buffers[at(tensor.buffer)];
   return !buffer.data.empty() || buffer.is_empty_constant || tensor.external_buffer != 0;
 }
 

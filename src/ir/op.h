@@ -20,6 +20,7 @@ namespace reef {
 
 enum class Op : std::uint16_t {
 #define OP(file, name) name,
+#include "base/at.h"
 #include "ir/ops.def"
 #undef OP
 };
@@ -31,7 +32,7 @@ inline constexpr std::string_view kOpNames[] = {
 };
 
 // "CONV_2D".
-constexpr std::string_view name_of(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
+constexpr std::string_view name_of(Op op) { return kOpNames[at(op)]; }
 
 constexpr bool operator==(std::string_view type, Op op) { return type == name_of(op); }
 

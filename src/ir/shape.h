@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/type.h"
 
 namespace reef::ir {
@@ -19,8 +20,8 @@ class Shape {
   explicit Shape(std::vector<std::int32_t> dims) : dims_(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
-  std::int32_t operator[](int i) const { return dims_[static_cast<std::size_t>(i)]; }
-  std::int32_t& operator[](int i) { return dims_[static_cast<std::size_t>(i)]; }
+  std::int32_t operator[](int i) const { return dims_[at(i)]; }
+  std::int32_t& operator[](int i) { return dims_[at(i)]; }
   // Counted from the innermost: last(0) is the fastest varying dimension.
   std::int32_t last(int i = 0) const { return dims_[dims_.size() - 1 - static_cast<std::size_t>(i)]; }
   const std::vector<std::int32_t>& dims() const { return dims_; }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
+
 namespace reef::ir {
 namespace {
 
@@ -16,8 +18,8 @@ std::vector<std::int32_t> named_tensors(const Subgraph& graph) {
   std::vector<bool> is_seen(graph.tensors.size());
   const auto add = [&](const std::vector<std::int32_t>& tensors) {
     for (const std::int32_t t : tensors) {
-      if (t < 0 || is_seen[static_cast<std::size_t>(t)]) continue;
-      is_seen[static_cast<std::size_t>(t)] = true;
+      if (t < 0 || is_seen[at(t)]) continue;
+      is_seen[at(t)] = true;
       result.push_back(t);
     }
   };
@@ -33,7 +35,7 @@ bool has_equal_names(const Model& model) {
   for (const Subgraph& graph : model.subgraphs) {
     std::set<std::string_view> names;
     for (const std::int32_t t : named_tensors(graph)) {
-      if (!names.insert(graph.tensors[static_cast<std::size_t>(t)].name).second) return true;
+      if (!names.insert(graph.tensors[at(t)].name).second) return true;
     }
   }
   return false;
@@ -43,9 +45,9 @@ void name_apart(Model& model) {
   for (Subgraph& graph : model.subgraphs) {
     std::set<std::string> taken, used;
     const std::vector<std::int32_t> tensors = named_tensors(graph);
-    for (const std::int32_t t : tensors) taken.insert(graph.tensors[static_cast<std::size_t>(t)].name);
+    for (const std::int32_t t : tensors) taken.insert(graph.tensors[at(t)].name);
     for (const std::int32_t t : tensors) {
-      std::string& name = graph.tensors[static_cast<std::size_t>(t)].name;
+      std::string& name = graph.tensors[at(t)].name;
       if (used.insert(name).second) continue;
       std::string other;
       for (int number = 2; other.empty() || taken.contains(other); ++number) other = fmt::format("{}#{}", name, number);

@@ -130,7 +130,7 @@ class Parser {
   Status buffer() {
     std::int32_t index = 0;
     REEF_RETURN_IF_ERROR(buffer_number(index));
-    Buffer& row = model_.buffers[static_cast<std::size_t>(index)];
+    Buffer& row = model_.buffers[reef::at(index)];
     for (;;) {
       if (cursor_.accept_word("external")) {
         row.is_external = true;

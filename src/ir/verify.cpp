@@ -34,7 +34,7 @@ std::string only(std::size_t count, std::string_view what) {
 }
 
 std::string tensor_place(const Subgraph& graph, std::int64_t index) {
-  return fmt::format("tensor {} '{}'", index, describe_name(graph.tensors[static_cast<std::size_t>(index)].name));
+  return fmt::format("tensor {} '{}'", index, describe_name(graph.tensors[reef::at(index)].name));
 }
 
 Status check_opaque(const OpaqueTable& table, std::string_view what) {
@@ -132,7 +132,7 @@ class Verifier {
       const std::int32_t index = graph.outputs[i];
       REEF_REQUIRE(in_range(index, graph.tensors.size()), "graph output {} is tensor {}, but {}", i, index,
                    only(graph.tensors.size(), "tensor"));
-      REEF_REQUIRE(is_ready_[static_cast<std::size_t>(index)],
+      REEF_REQUIRE(is_ready_[reef::at(index)],
                    "graph output {} is {}, which no op writes and which is neither constant nor an input", i,
                    tensor_place(graph, index));
     }
@@ -146,7 +146,7 @@ class Verifier {
       if (index == -1) continue;
       REEF_REQUIRE(in_range(index, graph.tensors.size()), "input {} is tensor {}, but {}", i, index,
                    only(graph.tensors.size(), "tensor"));
-      REEF_REQUIRE(is_ready_[static_cast<std::size_t>(index)] || op.is_custom(),
+      REEF_REQUIRE(is_ready_[reef::at(index)] || op.is_custom(),
                    "input {} is {}, which nothing has written by then: no earlier op has it as an output, and it is "
                    "neither constant, variable nor a graph input; ops must be listed in execution order",
                    i, tensor_place(graph, index));
@@ -174,8 +174,7 @@ class Verifier {
   static std::string describe_writer(const Subgraph& graph, std::int64_t writer) {
     if (writer == kConstant) return "is a constant";
     if (writer == kInput) return "is an input of the graph";
-    return fmt::format("op {} {} already writes", writer,
-                       describe_name(graph.operators[static_cast<std::size_t>(writer)].type));
+    return fmt::format("op {} {} already writes", writer, describe_name(graph.operators[reef::at(writer)].type));
   }
 
   Status check_tensor(const Subgraph& graph, const Tensor& tensor) {
@@ -293,9 +292,8 @@ class Verifier {
     std::vector<bool> is_listed(count, false);
     for (const std::int32_t dimension : sparsity.traversal_order) {
       REEF_REQUIRE(in_range(dimension, count), "the traversal order names dimension {} of {}", dimension, count);
-      REEF_REQUIRE(!is_listed[static_cast<std::size_t>(dimension)], "the traversal order names dimension {} twice",
-                   dimension);
-      is_listed[static_cast<std::size_t>(dimension)] = true;
+      REEF_REQUIRE(!is_listed[reef::at(dimension)], "the traversal order names dimension {} twice", dimension);
+      is_listed[reef::at(dimension)] = true;
     }
     for (const std::int32_t dimension : sparsity.block_map) {
       REEF_REQUIRE(in_range(dimension, rank), "the block map names dimension {} of {}", dimension, rank);
@@ -350,7 +348,7 @@ class Verifier {
   Status check_signature(const Signature& signature) const {
     REEF_REQUIRE(in_range(signature.subgraph, model_.subgraphs.size()), "it describes subgraph {}, but {}",
                  signature.subgraph, only(model_.subgraphs.size(), "subgraph"));
-    const std::size_t tensors = model_.subgraphs[static_cast<std::size_t>(signature.subgraph)].tensors.size();
+    const std::size_t tensors = model_.subgraphs[reef::at(signature.subgraph)].tensors.size();
     for (const auto* rows : {&signature.inputs, &signature.outputs}) {
       for (const SignatureTensor& row : *rows) {
         REEF_REQUIRE(in_range(row.tensor, tensors), "{} '{}' is tensor {} of subgraph {}, but {}",

@@ -49,10 +49,10 @@ std::vector<const Field*> loose_fields(Opcode opcode) {
 const std::vector<const Field*>& loose_fields_of(Opcode opcode) {
   static const auto all = [] {
     std::array<std::vector<const Field*>, 64> table;
-    for (const OpcodeInfo& op : all_opcodes()) table[static_cast<std::size_t>(op.opcode)] = loose_fields(op.opcode);
+    for (const OpcodeInfo& op : all_opcodes()) table[at(op.opcode)] = loose_fields(op.opcode);
     return table;
   }();
-  return all[static_cast<std::size_t>(opcode)];
+  return all[at(opcode)];
 }
 
 class Printer {

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/at.h"
 #include "isa/activation.h"
 #include "isa/fence.h"
 #include "isa/host_queues.h"
@@ -222,7 +223,7 @@ constexpr Format kFormats[] = {
 constexpr auto make_index() {
   std::array<std::uint8_t, 64> index{};
   for (std::size_t i = 0; i < std::size(kFormats); ++i) {
-    index[static_cast<std::size_t>(kFormats[i].opcode)] = static_cast<std::uint8_t>(i);
+    index[at(kFormats[i].opcode)] = static_cast<std::uint8_t>(i);
   }
   return index;
 }

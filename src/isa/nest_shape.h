@@ -30,7 +30,7 @@ struct NestShape {
   std::int64_t buffer_stride = 0;
   std::int64_t steps = 0;  // that are really made
 
-  std::int64_t pass_length(int level) const { return pass_lengths[static_cast<std::size_t>(std::min(level, dims))]; }
+  std::int64_t pass_length(int level) const { return pass_lengths[at(std::min(level, dims))]; }
   std::int64_t unclipped_size() const { return pass_length(dims); }
   // The position of the last step that is really made.
   std::int64_t last_position() const {
@@ -86,11 +86,11 @@ class NestCursor {
     if (at_[0] >= limit()) carry();
     if (shape_->buffer_stride != 0) toggle();
   }
-  std::int64_t index(int dim) const { return at_[static_cast<std::size_t>(dim)]; }
-  bool at_last(int dim) const { return at_[static_cast<std::size_t>(dim)] + 1 >= limit_of(dim); }
+  std::int64_t index(int dim) const { return at_[at(dim)]; }
+  bool at_last(int dim) const { return at_[at(dim)] + 1 >= limit_of(dim); }
   bool begins_pass(int level) const {
     for (int k = 0; k < std::min(level, shape_->dims); ++k) {
-      if (at_[static_cast<std::size_t>(k)] != 0) return false;
+      if (at_[at(k)] != 0) return false;
     }
     return true;
   }
@@ -102,7 +102,7 @@ class NestCursor {
  private:
   std::int64_t limit() const { return limit_of(0); }
   std::int64_t limit_of(int dim) const {
-    const std::int64_t count = shape_->count[static_cast<std::size_t>(dim)];
+    const std::int64_t count = shape_->count[at(dim)];
     if (shape_->clip_dim == 0 || shape_->clip_inner != dim) return count;
     const auto clip = static_cast<std::size_t>(shape_->clip_dim);
     return at_[clip] + 1 == shape_->count[clip] ? shape_->clip_steps : count;

@@ -18,14 +18,14 @@ std::vector<Step> expected_steps(const Nest& nest, int dims, std::uint32_t phase
   std::vector<Step> steps;
   std::int64_t total = 1, buffer_steps = 1;
   for (int k = 0; k < dims; ++k) {
-    if (k < static_cast<int>(nest.buffer_level)) buffer_steps *= nest.dims[static_cast<std::size_t>(k)].count;
-    total *= nest.dims[static_cast<std::size_t>(k)].count;
+    if (k < static_cast<int>(nest.buffer_level)) buffer_steps *= nest.dims[reef::at(k)].count;
+    total *= nest.dims[reef::at(k)].count;
   }
   for (std::int64_t index = 0; index < total; ++index) {
     std::int64_t rest = index, address = nest.base;
     std::vector<std::int64_t> at;
     for (int k = 0; k < dims; ++k) {
-      const auto& dim = nest.dims[static_cast<std::size_t>(k)];
+      const auto& dim = nest.dims[reef::at(k)];
       at.push_back(rest % dim.count);
       rest /= dim.count;
       address += at.back() * dim.stride;
@@ -45,14 +45,14 @@ TEST(NestCursor, VisitsWhatTheDefinitionSays) {
     Nest nest;
     nest.base = random() % 1000;
     for (int k = 0; k < dims; ++k) {
-      nest.dims[static_cast<std::size_t>(k)] = {static_cast<std::int64_t>(random() % 41) - 20,
-                                                1 + static_cast<std::uint32_t>(random() % 5), true};
+      nest.dims[reef::at(k)] = {static_cast<std::int64_t>(random() % 41) - 20,
+                                1 + static_cast<std::uint32_t>(random() % 5), true};
     }
     int clip_inner = 0;
     if (dims > 1 && random() % 2 == 0) {
       clip_inner = dims > 2 && random() % 2 == 0 ? 1 : 0;
       nest.clip_dim = 1 + static_cast<unsigned>(clip_inner) + random() % static_cast<unsigned>(dims - 1 - clip_inner);
-      nest.clip_steps = 1 + random() % nest.dims[static_cast<std::size_t>(clip_inner)].count;
+      nest.clip_steps = 1 + random() % nest.dims[reef::at(clip_inner)].count;
     }
     if (random() % 2 == 0) {
       nest.buffer_stride = 1000;
@@ -76,13 +76,12 @@ TEST(NestCursor, VisitsWhatTheDefinitionSays) {
         EXPECT_EQ(walk.begins_pass(level), begins);
       }
       walk.advance();
-      for (int level = 0; level <= dims; ++level)
-        ended[static_cast<std::size_t>(level)] += static_cast<int>(walk.ended(level));
+      for (int level = 0; level <= dims; ++level) ended[reef::at(level)] += static_cast<int>(walk.ended(level));
     }
     EXPECT_TRUE(walk.done());
     for (int level = 0; level <= dims; ++level) {
       const auto passes = expected.back().index / shape->pass_length(level) + 1;
-      EXPECT_EQ(ended[static_cast<std::size_t>(level)], passes) << level;
+      EXPECT_EQ(ended[reef::at(level)], passes) << level;
     }
   }
 }

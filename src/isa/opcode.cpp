@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "base/at.h"
+
 namespace reef::isa {
 namespace {
 
@@ -63,7 +65,7 @@ constexpr auto make_index() {
   std::array<std::int8_t, 64> index{};
   for (auto& slot : index) slot = -1;
   for (std::size_t i = 0; i < std::size(kOpcodes); ++i) {
-    index[static_cast<std::size_t>(kOpcodes[i].opcode)] = static_cast<std::int8_t>(i);
+    index[at(kOpcodes[i].opcode)] = static_cast<std::int8_t>(i);
   }
   return index;
 }
@@ -96,7 +98,7 @@ std::string_view unit_name(Unit unit) {
       "mesh_west", "mesh_north",     "mesh_east", "tile dispatch",  "scalar core",    "infeed",         "pop",
       "outfeed",
   };
-  return kNames[static_cast<std::size_t>(unit)];
+  return kNames[at(unit)];
 }
 
 }  // namespace reef::isa

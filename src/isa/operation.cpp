@@ -162,12 +162,11 @@ OperationCode activation_code(const Instruction& i) {
   LoadActivation code;
   for (int segment = 0; segment < activation::kSegments; ++segment) {
     for (int power = 0; power < activation::kCoefficients; ++power) {
-      code.segments[static_cast<std::size_t>(segment)][static_cast<std::size_t>(power)] =
-          i.get_float(activation::coefficient(segment, power));
+      code.segments[at(segment)][at(power)] = i.get_float(activation::coefficient(segment, power));
     }
   }
   for (int k = 0; k + 1 < activation::kSegments; ++k) {
-    code.breaks[static_cast<std::size_t>(k)] = i.get_float(activation::breakpoint(k));
+    code.breaks[at(k)] = i.get_float(activation::breakpoint(k));
   }
   return code;
 }

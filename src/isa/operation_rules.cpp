@@ -38,9 +38,8 @@ bool ends_result(const TensorOperation& operation, Opcode opcode, const NestCurs
   const bool beyond_clip = shape.clip_dim > 0 && !sums(0) && sums(shape.clip_dim) && loops.index(0) >= shape.clip_steps;
   for (int k = 0; k < shape.dims; ++k) {
     if (!sums(k)) continue;
-    const bool is_last = beyond_clip && k == shape.clip_dim
-                             ? loops.index(k) + 2 >= shape.count[static_cast<std::size_t>(k)]
-                             : loops.at_last(k);
+    const bool is_last =
+        beyond_clip && k == shape.clip_dim ? loops.index(k) + 2 >= shape.count[at(k)] : loops.at_last(k);
     if (!is_last) return false;
   }
   return true;

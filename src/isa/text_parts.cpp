@@ -213,7 +213,7 @@ Status read_watcher(Line& line, Instruction& instruction, int& next_slot) {
     return complaint(
         place, fmt::format("{} has {} waits, this is one too many", info(instruction.opcode()).mnemonic, all.size()));
   }
-  const WatcherFields& fields = all[static_cast<std::size_t>(slot)];
+  const WatcherFields& fields = all[reef::at(slot)];
   Watcher watcher;
   watcher.enabled = !line.accept_word("off");
   REEF_ASSIGN_OR_RETURN(watcher.counter, read_counter(line, fields.is_scalar, fields.counter.mask()));

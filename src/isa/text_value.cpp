@@ -59,7 +59,7 @@ std::string print_mask(const Field& field, std::uint32_t mask) {
   for (int bit = 0; bit < field.width; ++bit) {
     if (((mask >> bit & 1) != 0) == inverted) continue;
     if (!out.empty()) out += ',';
-    out += field.values[static_cast<std::size_t>(bit)];
+    out += field.values[at(bit)];
   }
   return inverted ? std::string(kAllBut) + out : out;
 }

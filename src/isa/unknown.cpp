@@ -54,7 +54,7 @@ void look_at_clip(const Instruction& instruction, const NestFields& fields, Sent
   if (!fields.has_addresses) return;
   const Nest nest = instruction.read_nest(fields);
   if (nest.clip_dim == 0 || nest.clip_dim >= static_cast<std::uint32_t>(fields.dims)) return;
-  const Nest::Dim& clipped = nest.dims[static_cast<std::size_t>(clipped_dim(instruction, fields))];
+  const Nest::Dim& clipped = nest.dims[at(clipped_dim(instruction, fields))];
   const std::int64_t left_out = std::int64_t{clipped.count} - nest.clip_steps;
   if (left_out * clipped.stride == nest.clip_deficit) return;
   found.push_back(fmt::format("a clip of nest `{}` whose deficit {} is not {} steps of {}", fields.name,

@@ -25,7 +25,7 @@ std::vector<ImprintedClass> sums_of(const Embeddings& embeddings, int classes) {
   std::vector<ImprintedClass> sums(static_cast<std::size_t>(classes));
   for (ImprintedClass& each : sums) each.sum.resize(static_cast<std::size_t>(embeddings.dimension));
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
-    ImprintedClass& own = sums[static_cast<std::size_t>(embeddings.labels[i])];
+    ImprintedClass& own = sums[at(embeddings.labels[i])];
     const std::vector<float> direction = embeddings.direction(i);
     for (std::size_t k = 0; k < direction.size(); ++k) own.sum[k] += direction[k];
     ++own.images;
@@ -74,7 +74,7 @@ std::vector<std::size_t> draw(const Embeddings& embeddings, int classes, int n, 
   std::vector<int> taken(static_cast<std::size_t>(classes));
   std::vector<std::size_t> result;
   for (const std::size_t row : rows) {
-    if (taken[static_cast<std::size_t>(embeddings.labels[row])]++ < n) result.push_back(row);
+    if (taken[at(embeddings.labels[row])]++ < n) result.push_back(row);
   }
   std::sort(result.begin(), result.end());
   return result;
@@ -115,7 +115,7 @@ Confusion confusion(const std::vector<std::int32_t>& truth, const std::vector<st
   const auto size = static_cast<std::size_t>(classes);
   result.counts.assign(size, std::vector<std::int64_t>(size));
   for (std::size_t i = 0; i < truth.size(); ++i) {
-    ++result.counts[static_cast<std::size_t>(truth[i])][static_cast<std::size_t>(answers[i])];
+    ++result.counts[at(truth[i])][at(answers[i])];
   }
   return result;
 }

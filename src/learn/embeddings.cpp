@@ -50,7 +50,7 @@ Embeddings chosen(const Embeddings& embeddings, std::span<const std::size_t> row
 
 std::vector<std::int64_t> images_per_class(const Embeddings& embeddings, int classes) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
-  for (const std::int32_t label : embeddings.labels) ++counts[static_cast<std::size_t>(label)];
+  for (const std::int32_t label : embeddings.labels) ++counts[at(label)];
   return counts;
 }
 
@@ -59,7 +59,7 @@ namespace {
 std::vector<std::vector<std::size_t>> shuffled_classes(std::span<const std::int32_t> labels, int classes,
                                                        std::uint32_t seed) {
   std::vector<std::vector<std::size_t>> of_class(static_cast<std::size_t>(classes));
-  for (std::size_t i = 0; i < labels.size(); ++i) of_class[static_cast<std::size_t>(labels[i])].push_back(i);
+  for (std::size_t i = 0; i < labels.size(); ++i) of_class[at(labels[i])].push_back(i);
   for (std::size_t c = 0; c < of_class.size(); ++c) {
     Random random(seed + static_cast<std::uint32_t>(c));
     random.shuffle(of_class[c]);

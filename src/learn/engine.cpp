@@ -43,13 +43,13 @@ Status ImprintingEngine::train(std::span<const float> embedding, int class_id) {
 
 void ImprintingEngine::set_name(int class_id, std::string name) {
   if (class_id >= 0 && class_id < classes()) {
-    imprinting_.classes()[static_cast<std::size_t>(class_id)].name = std::move(name);
+    imprinting_.classes()[at(class_id)].name = std::move(name);
   }
 }
 
 Result<MadeHead> ImprintingEngine::made_head() const {
   const ir::Subgraph& graph = extractor_.subgraphs[0];
-  const ir::Tensor& embedding = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+  const ir::Tensor& embedding = graph.tensors[at(graph.outputs[0])];
   return imprinting_head(embedding, head_.is_normalized, imprinting_.classes(), rows_, state_);
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "base/at.h"
 #include "ir/describe.h"
 #include "ops/registry.h"
 

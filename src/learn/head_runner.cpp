@@ -55,8 +55,8 @@ Status store_values(const ir::Tensor& tensor, std::span<const float> values, std
 
 Result<std::vector<std::vector<float>>> run_head(const ir::Model& head, const Embeddings& embeddings) {
   const ir::Subgraph& graph = head.subgraphs[0];
-  const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(graph.inputs[0])];
-  const ir::Tensor& output = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+  const ir::Tensor& input = graph.tensors[at(graph.inputs[0])];
+  const ir::Tensor& output = graph.tensors[at(graph.outputs[0])];
   REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(std::make_shared<const ir::Model>(head)));
   std::vector<std::vector<float>> scores;
   for (std::size_t i = 0; i < embeddings.size(); ++i) {

@@ -40,7 +40,7 @@ Embeddings sample_rows(const ir::Tensor& tensor, int classes, int per_class, uns
   std::vector<std::byte> bytes(static_cast<std::size_t>(rows.dimension) *
                                (tensor.type == DataType::kFloat32 ? sizeof(float) : 1));
   for (int i = 0; i < classes * per_class; ++i) {
-    std::vector<float> row = centres[static_cast<std::size_t>(i % classes)];
+    std::vector<float> row = centres[at(i % classes)];
     for (float& value : row) value = std::max(0.0f, value + 0.5f * normal(random));
     EXPECT_TRUE(store_values(tensor, row, bytes).ok());
     rows.add(real_values(tensor, bytes).value(), i % classes);
@@ -140,8 +140,8 @@ ir::Model joined_with(const ir::Model& head, const ir::Tensor& tensor) {
 std::vector<std::uint8_t> layer_bytes(const ir::Model& model) {
   const Head head = find_head(model).value();
   EXPECT_EQ(head.kind, HeadKind::kImprinting);
-  const ir::Operator& layer = model.subgraphs[0].operators[static_cast<std::size_t>(head.layer)];
-  const Bytes& bytes = ir::constant_data(model, model.subgraphs[0].tensors[static_cast<std::size_t>(layer.inputs[1])]);
+  const ir::Operator& layer = model.subgraphs[0].operators[at(head.layer)];
+  const Bytes& bytes = ir::constant_data(model, model.subgraphs[0].tensors[at(layer.inputs[1])]);
   return {bytes.data(), bytes.data() + bytes.size()};
 }
 

@@ -25,7 +25,7 @@ Status Imprinting::train(std::span<const float> embedding, int class_id) {
   REEF_REQUIRE(class_id >= 0 && class_id <= count,
                "class {} cannot be trained: the model has {} classes, so the next new one is {}", class_id, count,
                count);
-  REEF_REQUIRE(class_id == count || classes_[static_cast<std::size_t>(class_id)].is_trainable,
+  REEF_REQUIRE(class_id == count || classes_[at(class_id)].is_trainable,
                "class {} was not learned by imprinting: it can be kept but not changed", class_id);
   double squares = 0;
   for (const float value : embedding) squares += static_cast<double>(value) * value;
@@ -36,7 +36,7 @@ Status Imprinting::train(std::span<const float> embedding, int class_id) {
     added.sum.resize(static_cast<std::size_t>(dimension_));
     classes_.push_back(std::move(added));
   }
-  ImprintedClass& trained = classes_[static_cast<std::size_t>(class_id)];
+  ImprintedClass& trained = classes_[at(class_id)];
   const double scale = 1 / std::sqrt(squares);
   for (std::size_t i = 0; i < embedding.size(); ++i) trained.sum[i] += embedding[i] * scale;
   ++trained.images;

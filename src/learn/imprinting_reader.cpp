@@ -14,12 +14,12 @@ using ir::DataType;
 
 const ir::Tensor& operand(const ir::Model& model, std::int32_t op, std::size_t input) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Operator& found = graph.operators[static_cast<std::size_t>(op)];
-  return graph.tensors[static_cast<std::size_t>(found.inputs[input])];
+  const ir::Operator& found = graph.operators[reef::at(op)];
+  return graph.tensors[reef::at(found.inputs[input])];
 }
 const ir::Tensor& result_of(const ir::Model& model, std::int32_t op) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  return graph.tensors[static_cast<std::size_t>(graph.operators[static_cast<std::size_t>(op)].outputs[0])];
+  return graph.tensors[reef::at(graph.operators[reef::at(op)].outputs[0])];
 }
 
 // Weight i of a class, as a real number.
@@ -72,7 +72,7 @@ double factor_of(const ir::Model& model, const Head& head) {
 // Reads the number that the biases subtract, if it is the same for all classes, and the range of the layer's result.
 void read_range(const ir::Model& model, const Head& head, ImprintingHeadState& state) {
   const ir::Tensor& cosines = result_of(model, head.layer);
-  const ir::Operator& layer = model.subgraphs[0].operators[static_cast<std::size_t>(head.layer)];
+  const ir::Operator& layer = model.subgraphs[0].operators[reef::at(head.layer)];
   if (cosines.quantization.scale.size() != 1 || layer.inputs.size() < 3 || layer.inputs[2] < 0) return;
   const ir::Tensor& biases = operand(model, head.layer, 2);
   const Bytes& bytes = ir::constant_data(model, biases);

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "learn/vector_math.h"
 
 namespace reef::learn {
 
 std::vector<float> LinearClassifier::scores(std::span<const float> embedding) const {
   std::vector<float> result;
-  for (int c = 0; c < classes; ++c) result.push_back(dot(row(c), embedding) + biases[static_cast<std::size_t>(c)]);
+  for (int c = 0; c < classes; ++c) result.push_back(dot(row(c), embedding) + biases[at(c)]);
   return result;
 }
 

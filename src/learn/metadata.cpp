@@ -16,7 +16,7 @@ const Bytes* find(const ir::Model& model) {
   for (const ir::Metadata& entry : model.metadata) {
     if (entry.name == kLearningMetadata && entry.buffer >= 0 &&
         static_cast<std::size_t>(entry.buffer) < model.buffers.size()) {
-      return &model.buffers[static_cast<std::size_t>(entry.buffer)].data;
+      return &model.buffers[at(entry.buffer)].data;
     }
   }
   return nullptr;
@@ -99,7 +99,7 @@ Result<std::optional<Learning>> stored_learning(const ir::Model& model) {
   result.emplace();
   result->method = "imprinting";
   result->classes.resize(static_cast<std::size_t>(lengths.rbegin()->first) + 1);
-  for (const auto& [index, length] : lengths) result->classes[static_cast<std::size_t>(index)].sum_length = length;
+  for (const auto& [index, length] : lengths) result->classes[at(index)].sum_length = length;
   return result;
 }
 

@@ -37,7 +37,7 @@ MirrorTest test_mirrored(const Embeddings& embeddings, int classes) {
   std::vector<ImprintedClass> sums(static_cast<std::size_t>(classes));
   for (ImprintedClass& each : sums) each.sum.resize(static_cast<std::size_t>(embeddings.dimension));
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
-    ImprintedClass& own = sums[static_cast<std::size_t>(embeddings.labels[i])];
+    ImprintedClass& own = sums[at(embeddings.labels[i])];
     const std::vector<float> row = normalized(embeddings.row(i));
     for (std::size_t k = 0; k < row.size(); ++k) own.sum[k] += row[k];
     ++own.images;

@@ -20,7 +20,7 @@ Embeddings views(int classes, int rows, float noise, int (*mirrored_class)(int))
   const auto row_of = [&](int shown) {
     std::vector<float> row(12);
     for (float& value : row) value = noise * normal(random);
-    row[static_cast<std::size_t>(shown)] += 1;
+    row[at(shown)] += 1;
     return row;
   };
   for (int i = 0; i < rows; ++i) {
@@ -86,7 +86,7 @@ TEST(Folds, EveryRowIsHeldBackOnceAndClassesAreSpread) {
     std::vector<int> of_class(3);
     for (const std::size_t row : part.held_back) {
       ++seen[row];
-      ++of_class[static_cast<std::size_t>(labels[row])];
+      ++of_class[at(labels[row])];
     }
     for (const int count : of_class) EXPECT_TRUE(count == 2 || count == 3) << count;
   }

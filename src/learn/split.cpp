@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "base/at.h"
 #include "formats/darwinn/reader.h"
 #include "ir/compact.h"
 #include "ir/excerpt.h"

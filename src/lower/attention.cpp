@@ -88,15 +88,15 @@ Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
       MatrixRound round;
       round.columns = own.columns;
       round.rows = own.rows;
-      round.b_first = piece.run_of[static_cast<std::size_t>(h)] * piece.depth;
+      round.b_first = piece.run_of[at(h)] * piece.depth;
       if (piece.is_scores) {
-        round.a = rows_of(a, tile, own, 1, 0, piece.query_first[static_cast<std::size_t>(head)]);
+        round.a = rows_of(a, tile, own, 1, 0, piece.query_first[at(head)]);
         round.output = rows_of(out, tile, own, piece.scores_heads, pixel, piece.first_key);
       } else {
         round.a = rows_of(a, tile, own, piece.scores_heads, pixel, 0);
         round.output = rows_of(out, tile, own, 1, 0, head * piece.depth);
       }
-      work.rounds[static_cast<std::size_t>(tile)].push_back(round);
+      work.rounds[at(tile)].push_back(round);
     }
   }
   work.lines = builder.new_wide(2 * std::int64_t{work.groups()} * work.depth_words());
@@ -153,7 +153,7 @@ void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const Piec
       piece.first_key = key;
       piece.keys = std::min(keys, from.tokens - key);
       for (std::int32_t h = head; h < head + piece.heads; ++h) {
-        const std::int32_t run = from.first[static_cast<std::size_t>(h)];
+        const std::int32_t run = from.first[at(h)];
         const auto known = std::find(piece.runs.begin(), piece.runs.end(), run);
         piece.run_of.push_back(static_cast<std::int32_t>(known - piece.runs.begin()));
         if (known == piece.runs.end()) piece.runs.push_back(run);
@@ -237,7 +237,7 @@ std::vector<Scores> parts_of(const Attention& attention, const TiledTensor& quer
       if (slices > 1) {
         part.rows.emplace();
         for (int t = 0; t < chip::kTileRows; ++t) {
-          (*part.rows)[static_cast<std::size_t>(t)] = share_of(queries.height, t, slice, slices);
+          (*part.rows)[at(t)] = share_of(queries.height, t, slice, slices);
         }
       }
       parts.push_back(part);

@@ -96,13 +96,13 @@ class Finder {
   bool is_sound(std::int32_t index) const {
     return part_.contains(index) && !op(index).is_custom() && ops::check_declared_shapes(model_, 0, op(index)).ok();
   }
-  const ir::Operator& op(std::int32_t index) const { return graph_.operators[static_cast<std::size_t>(index)]; }
-  const ir::Shape& shape(std::int32_t tensor) const { return graph_.tensors[static_cast<std::size_t>(tensor)].shape; }
+  const ir::Operator& op(std::int32_t index) const { return graph_.operators[reef::at(index)]; }
+  const ir::Shape& shape(std::int32_t tensor) const { return graph_.tensors[reef::at(tensor)].shape; }
   bool is_constant(std::int32_t tensor) const {
-    return !ir::constant_data(model_, graph_.tensors[static_cast<std::size_t>(tensor)]).empty();
+    return !ir::constant_data(model_, graph_.tensors[reef::at(tensor)]).empty();
   }
   std::vector<std::int64_t> numbers(std::int32_t tensor) const {
-    const ir::Tensor& from = graph_.tensors[static_cast<std::size_t>(tensor)];
+    const ir::Tensor& from = graph_.tensors[reef::at(tensor)];
     const Bytes& data = ir::constant_data(model_, from);
     std::vector<std::int32_t> values(data.size() / sizeof(std::int32_t));
     if (from.type != ir::DataType::kInt32) return {};
@@ -110,10 +110,10 @@ class Finder {
     return {values.begin(), values.end()};
   }
   bool same_quantization(std::int32_t a, std::int32_t b) const {
-    const ir::Quantization &qa = graph_.tensors[static_cast<std::size_t>(a)].quantization,
-                           &qb = graph_.tensors[static_cast<std::size_t>(b)].quantization;
-    return graph_.tensors[static_cast<std::size_t>(a)].type == graph_.tensors[static_cast<std::size_t>(b)].type &&
-           qa.scale == qb.scale && qa.zero_point == qb.zero_point;
+    const ir::Quantization &qa = graph_.tensors[reef::at(a)].quantization,
+                           &qb = graph_.tensors[reef::at(b)].quantization;
+    return graph_.tensors[reef::at(a)].type == graph_.tensors[reef::at(b)].type && qa.scale == qb.scale &&
+           qa.zero_point == qb.zero_point;
   }
   // The operator that computes a tensor; -1: none does, or the tensor is left out.
   std::int32_t maker_of(std::int32_t tensor) const { return tensor < 0 ? -1 : uses_.producer(tensor); }
@@ -199,19 +199,19 @@ class Finder {
       if (d < 0 || d >= from.rank()) return {};
       for (const std::int32_t before : op.outputs) {
         if (before == output) break;
-        begin[static_cast<std::size_t>(d)] += shape(before)[d];
+        begin[reef::at(d)] += shape(before)[d];
       }
     }
     AxisOffsets axes;
     for (int d = 0; d < to.rank(); ++d) {
-      const std::int64_t source = order[static_cast<std::size_t>(d)];
+      const std::int64_t source = order[reef::at(d)];
       if (source < 0 || source >= from.rank()) return {};
       std::vector<std::int64_t> offsets;
       for (std::int64_t i = 0; i < to[d]; ++i) {
-        std::int64_t at = begin[static_cast<std::size_t>(d)] + i;
+        std::int64_t at = begin[reef::at(d)] + i;
         if (op.type == Op::TILE) at %= from[static_cast<int>(source)];
         if (at < 0 || at >= from[static_cast<int>(source)]) return {};
-        offsets.push_back(at * strides[static_cast<std::size_t>(source)]);
+        offsets.push_back(at * strides[reef::at(source)]);
       }
       axes.offsets.push_back(std::move(offsets));
     }
@@ -251,8 +251,7 @@ class Finder {
     for (std::int64_t head = 0; head < heads; ++head) {
       const std::int64_t at = matrices == 1 ? 0 : head * size;
       const auto element = [&](std::int64_t token, std::int64_t channel) {
-        return origin
-            ->elements[static_cast<std::size_t>(at + (swapped ? channel * tokens + token : token * depth + channel))];
+        return origin->elements[reef::at(at + (swapped ? channel * tokens + token : token * depth + channel))];
       };
       const std::int64_t first = element(0, 0);
       if (first % kWord != 0 || first + depth > result.channels) return {};
@@ -289,7 +288,7 @@ class Finder {
     if (!origin || origin->tensor != means) return false;
     for (std::int64_t e = 0; e < static_cast<std::int64_t>(origin->elements.size()); ++e) {
       const std::int64_t channel = e % depth, head = e / depth % heads, token = e / depth / heads;
-      if (origin->elements[static_cast<std::size_t>(e)] != (head * tokens + token) * depth + channel) return false;
+      if (origin->elements[reef::at(e)] != (head * tokens + token) * depth + channel) return false;
     }
     return true;
   }
@@ -306,7 +305,7 @@ class Finder {
 AttentionPlan::AttentionPlan(const ir::Model& model, const std::vector<std::int32_t>& ops,
                              const std::set<std::int32_t>& outputs) {
   const bool has_products = std::any_of(ops.begin(), ops.end(), [&](std::int32_t op) {
-    return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type == Op::BATCH_MATMUL;
+    return model.subgraphs[0].operators[reef::at(op)].type == Op::BATCH_MATMUL;
   });
   if (!has_products) return;
   const Finder finder(model, ops, outputs);

@@ -49,7 +49,7 @@ Result<ElementMap> repeating_map(const ir::Shape& part, const ir::Shape& whole) 
     }
     std::vector<std::int64_t> offsets(static_cast<std::size_t>(whole[d]));
     for (std::size_t i = 0; i < offsets.size() && size > 1; ++i) {
-      offsets[i] = static_cast<std::int64_t>(i) * strides[static_cast<std::size_t>(of_part)];
+      offsets[i] = static_cast<std::int64_t>(i) * strides[at(of_part)];
     }
     axes.offsets.push_back(std::move(offsets));
   }

@@ -50,7 +50,7 @@ OpLowering find_lowering(const std::string& op_type) {
 Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops)
     : model_(model), ops_(ops), uses_(model.subgraphs[0].tensors.size()) {
   const auto use = [&](std::int32_t tensor) {
-    if (tensor >= 0) ++uses_[static_cast<std::size_t>(tensor)];
+    if (tensor >= 0) ++uses_[reef::at(tensor)];
   };
   for (const ir::Operator& op : graph().operators) std::for_each(op.inputs.begin(), op.inputs.end(), use);
   std::for_each(graph().outputs.begin(), graph().outputs.end(), use);
@@ -124,13 +124,13 @@ std::int32_t Builder::add_tensor(TiledTensor tensor) {
 
 std::int32_t Builder::add_tensor(TiledTensor tensor, const std::optional<tiled::TileRanges>& rows) {
   const std::int32_t made = add_tensor(std::move(tensor));
-  tensor_uses_[static_cast<std::size_t>(made)].slice = rows;
+  tensor_uses_[reef::at(made)].slice = rows;
   return made;
 }
 
 Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image, const tiled::TileRanges& rows) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t made, new_grid(tensor, image));
-  tensor_uses_[static_cast<std::size_t>(made)].slice = rows;
+  tensor_uses_[reef::at(made)].slice = rows;
   return made;
 }
 
@@ -138,7 +138,7 @@ Result<std::int32_t> Builder::new_grid_of_pixels(std::int32_t tensor, std::int32
                                                  std::int32_t channels, const std::optional<tiled::TileRanges>& rows) {
   const Image image{program_.tensor(of).height, program_.tensor(of).width * count, channels};
   REEF_ASSIGN_OR_RETURN(const std::int32_t made, new_grid(tensor, image));
-  Use& use = tensor_uses_[static_cast<std::size_t>(made)];
+  Use& use = tensor_uses_[reef::at(made)];
   use.pixels_of = of;
   use.pixel_count = count;
   if (rows) use.slice = rows;
@@ -194,7 +194,7 @@ void Builder::set_value(std::int32_t source, const Value& value) {
   if (whole == slice_->wholes.end()) return;
   // Made in its place at once.
   TiledTensor& part = program_.tensor(value.tensor);
-  tensor_uses_[static_cast<std::size_t>(value.tensor)].whole = whole->second;
+  tensor_uses_[reef::at(value.tensor)].whole = whole->second;
   part.is_part = true;
   part.object = program_.tensor(whole->second).object;
 }
@@ -229,7 +229,7 @@ Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) 
 Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   const ir::Tensor& from = source(tensor);
   const TiledTensor& other = this->tensor(like);
-  const bool is_some_pixels = tensor_uses_[static_cast<std::size_t>(like)].pixels_of >= 0;
+  const bool is_some_pixels = tensor_uses_[reef::at(like)].pixels_of >= 0;
   const std::int64_t elements = std::int64_t{other.height} * other.width * other.channels;
   REEF_REQUIRE(from.shape.is_usable() && (is_some_pixels || from.shape.elements() == elements),
                "tensor '{}' is {}, which is not the shape of what it is computed from", ir::describe_name(from.name),
@@ -246,10 +246,10 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
   const std::int32_t made = add_tensor(std::move(result));
-  Use& use = tensor_uses_[static_cast<std::size_t>(made)];
-  use.pixels_of = tensor_uses_[static_cast<std::size_t>(like)].pixels_of;
-  use.pixel_count = tensor_uses_[static_cast<std::size_t>(like)].pixel_count;
-  if (is_some_pixels) use.slice = tensor_uses_[static_cast<std::size_t>(like)].slice;
+  Use& use = tensor_uses_[reef::at(made)];
+  use.pixels_of = tensor_uses_[reef::at(like)].pixels_of;
+  use.pixel_count = tensor_uses_[reef::at(like)].pixel_count;
+  if (is_some_pixels) use.slice = tensor_uses_[reef::at(like)].slice;
   if (slice_ && !use.slice) {  // of a tensor that exists as a whole, but only these rows of it are wanted
     const auto rows = slice_->reads.find(like);
     if (rows != slice_->reads.end()) use.slice = rows->second;
@@ -263,7 +263,7 @@ bool Builder::has_one_reader(std::int32_t tensor) const {
   for (const auto& [source, value] : values_) {
     if (value.tensor != tensor) continue;
     ++names;
-    uses += uses_[static_cast<std::size_t>(source)];
+    uses += uses_[reef::at(source)];
   }
   return uses <= names;
 }
@@ -340,7 +340,7 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
   step.work = std::move(work);
   for (const Read& read : reads) {
     step.reads.push_back(read.tensor);
-    Use& use = tensor_uses_[static_cast<std::size_t>(read.tensor)];
+    Use& use = tensor_uses_[reef::at(read.tensor)];
     const auto rows = slice_ ? slice_->reads.find(read.tensor) : std::map<std::int32_t, tiled::TileRanges>::iterator();
     const bool has_rows = slice_ && rows != slice_->reads.end();
     if (has_rows) {
@@ -388,10 +388,10 @@ void Builder::cut_tensors() {
 
 // After what it lies in.
 void Builder::cut_tensor(std::int32_t index, std::vector<bool>& is_cut) {
-  if (is_cut[static_cast<std::size_t>(index)]) return;
-  is_cut[static_cast<std::size_t>(index)] = true;
+  if (is_cut[reef::at(index)]) return;
+  is_cut[reef::at(index)] = true;
   TiledTensor& tensor = program_.tensor(index);
-  const Use& use = tensor_uses_[static_cast<std::size_t>(index)];
+  const Use& use = tensor_uses_[reef::at(index)];
   const auto part = parts_.find(index);
   const std::int32_t in = part != parts_.end() ? part->second.whole : use.whole;
   if (tensor.spread == tiled::Spread::kGrid && in >= 0) {
@@ -417,7 +417,7 @@ void Builder::cut_tensor(std::int32_t index, std::vector<bool>& is_cut) {
       tensor.columns = tensor.columns.with_own_fronts();
     }
   }
-  tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
+  tiled::NarrowObject& object = program_.narrow[reef::at(tensor.object)];
   object.bytes = std::max(object.bytes, tensor.tile_bytes());
 }
 
@@ -443,7 +443,7 @@ bool Builder::take_place(std::int32_t result, std::int32_t operand) {
     if (shares(t)) return false;
   }
   if (!to.lies_like(from) || to.offset != 0 || !is_last_read(operand)) return false;
-  program_.narrow[static_cast<std::size_t>(to.object)].bytes = 0;
+  program_.narrow[reef::at(to.object)].bytes = 0;
   to.object = from.object;
   to.offset = from.offset;
   return true;
@@ -468,8 +468,7 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor, std::int32_t owner) 
   if (copy.spread == tiled::Spread::kGrid) {
     const tiled::AxisPartition& rows = program_.tensor(owner).rows;
     tiled::TileRanges own;
-    for (int t = 0; t < tiled::kTilesPerAxis; ++t)
-      own[static_cast<std::size_t>(t)] = {rows.tile(t).begin, rows.tile(t).end};
+    for (int t = 0; t < tiled::kTilesPerAxis; ++t) own[reef::at(t)] = {rows.tile(t).begin, rows.tile(t).end};
     copy.rows = tiled::AxisPartition::local(copy.height, own);
     copy.columns = tiled::AxisPartition::of(copy.width, {});
     copy.is_part = false;
@@ -494,7 +493,7 @@ Status Builder::finish_steps(std::int32_t& at) {
   }
   program_.steps = std::move(finished_);
   for (auto* border : {&program_.inputs, &program_.outputs}) {
-    for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
+    for (std::int32_t& step : *border) step = moved_to[reef::at(step)];
   }
   at = -1;
   return ok_status();
@@ -506,13 +505,13 @@ void Builder::set_lifetimes() {
     const auto at = static_cast<std::int32_t>(i);
     for (const auto* list : {&step.reads, &step.writes}) {
       for (const std::int32_t t : *list) {
-        program_.narrow[static_cast<std::size_t>(program_.tensor(t).object)].life.include(at);
+        program_.narrow[reef::at(program_.tensor(t).object)].life.include(at);
       }
     }
     for (const std::int32_t object : step.narrow_used) {
-      program_.narrow[static_cast<std::size_t>(object)].life.include(at);
+      program_.narrow[reef::at(object)].life.include(at);
     }
-    for (const std::int32_t object : step.wide_used) program_.wide[static_cast<std::size_t>(object)].life.include(at);
+    for (const std::int32_t object : step.wide_used) program_.wide[reef::at(object)].life.include(at);
   }
 }
 

@@ -77,9 +77,9 @@ class Builder {
   // ---- The model ----
   const ir::Model& model() const { return model_; }
   const ir::Subgraph& graph() const { return model_.subgraphs[0]; }
-  const ir::Tensor& source(std::int32_t tensor) const { return graph().tensors[static_cast<std::size_t>(tensor)]; }
+  const ir::Tensor& source(std::int32_t tensor) const { return graph().tensors[reef::at(tensor)]; }
   const std::vector<std::int32_t>& ops() const { return ops_; }  // of the part
-  const ir::Operator& op(std::int32_t index) const { return graph().operators[static_cast<std::size_t>(index)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph().operators[reef::at(index)]; }
   // Operand `k` of an operator; fails where there is none.
   Result<std::int32_t> operand(std::int32_t op, std::size_t k) const;
 
@@ -243,7 +243,7 @@ class Builder {
   std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
   Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
   bool is_read_by_windows(std::int32_t tensor) const {
-    const Use& use = tensor_uses_[static_cast<std::size_t>(tensor)];
+    const Use& use = tensor_uses_[reef::at(tensor)];
     return !use.columns.empty() || !use.rows.empty();
   }
   void drop_unread_functions();

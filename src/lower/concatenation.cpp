@@ -50,8 +50,7 @@ bool leave_in_place(Builder& builder, const Rearrangement& what, std::vector<Slo
   bool copies = false;
   for (Slot& slot : slots) {
     const bool is_tensor = slot.operand != ElementSource::kZeroPoint;
-    const std::int32_t tensor =
-        is_tensor ? what.operands[static_cast<std::size_t>(slot.operand)].tensor : tiled::kNowhere;
+    const std::int32_t tensor = is_tensor ? what.operands[reef::at(slot.operand)].tensor : tiled::kNowhere;
     if (is_tensor && builder.has_one_reader(tensor) &&
         builder.put_into(tensor, what.output, static_cast<std::int32_t>(slot.begin))) {
       slot.operand = ElementSource::kInPlace;

@@ -105,8 +105,7 @@ void append_rows(const ChannelScaling& scaling, const Elementwise& work, std::in
   const auto add_row = [&](const auto& values, std::int32_t from) {
     std::array<std::uint32_t, kLanes> words{};
     for (std::int32_t k = 0; k < kLanes && from + k < first + channels; ++k) {
-      words[static_cast<std::size_t>(k)] =
-          std::bit_cast<std::uint32_t>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(from + k)]);
+      words[at(k)] = std::bit_cast<std::uint32_t>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(from + k)]);
     }
     const std::vector<std::uint8_t> row = darwinn::pack_channel_lines(words);
     bytes.insert(bytes.end(), row.begin(), row.end());

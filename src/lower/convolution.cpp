@@ -81,9 +81,9 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
 
 // How the operator reads the image that `padding` surrounds. Checks everything about the operator's attributes.
 Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, const Padding& padding) {
-  const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
-  const ir::Tensor& weights = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
-  const ir::Tensor& output = graph.tensors[static_cast<std::size_t>(op.outputs[0])];
+  const ir::Tensor& input = graph.tensors[at(op.inputs[0])];
+  const ir::Tensor& weights = graph.tensors[at(op.inputs[1])];
+  const ir::Tensor& output = graph.tensors[at(op.outputs[0])];
   if (input.shape.rank() != 4 || weights.shape.rank() != 4 || output.shape.rank() != 4 || input.shape[0] != 1) {
     return unsupported("input {} and weights {} must have four dimensions, with a batch of one",
                        input.shape.to_string(), weights.shape.to_string());
@@ -157,15 +157,14 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
   std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
   if (!source.model) {  // in slices all steps of the operator do the same, with the same parameters
     for (const std::int32_t index : builder.steps_of(step.op)) {
-      const auto* other = std::get_if<Convolution>(&builder.program().steps[static_cast<std::size_t>(index)].work);
+      const auto* other = std::get_if<Convolution>(&builder.program().steps[at(index)].work);
       if (other == nullptr) continue;
       const TiledTensor& part = builder.tensor(other->output);
       pixels = std::max(pixels, std::int64_t{part.rows.max_own()} * part.columns.max_own());
     }
   }
   const ir::Model& model = source.model ? *source.model : builder.model();
-  const ir::Operator& op =
-      source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);
+  const ir::Operator& op = source.model ? model.subgraphs[0].operators[at(source.op)] : builder.op(step.op);
   darwinn::LayerOptions options;
   options.keep_zero_biases = source.keep_zero_biases;
   REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, begun, builder.level(), pixels, block_words, options));

@@ -23,10 +23,10 @@ std::vector<std::int64_t> runs_of(const std::vector<std::int64_t>& offsets) {
 ElementMap by_axes(AxisOffsets axes) {
   std::vector<std::int64_t> runs = runs_of(axes.offsets.back());
   return [axes = std::move(axes), runs = std::move(runs)](std::int64_t element) {
-    ElementSource source{0, 0, runs[static_cast<std::size_t>(element % static_cast<std::int64_t>(runs.size()))]};
+    ElementSource source{0, 0, runs[at(element % static_cast<std::int64_t>(runs.size()))]};
     for (std::size_t d = axes.offsets.size(); d-- > 0;) {
       const auto size = static_cast<std::int64_t>(axes.offsets[d].size());
-      const std::int64_t offset = axes.offsets[d][static_cast<std::size_t>(element % size)];
+      const std::int64_t offset = axes.offsets[d][at(element % size)];
       if (offset == kPadding) return ElementSource{};
       source.element += offset;
       element /= size;
@@ -42,7 +42,7 @@ ElementMap in_order() {
 std::vector<std::int64_t> element_strides(const ir::Shape& shape) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(shape.rank()), 1);
   for (int d = shape.rank() - 2; d >= 0; --d) {
-    strides[static_cast<std::size_t>(d)] = strides[static_cast<std::size_t>(d) + 1] * shape[d + 1];
+    strides[at(d)] = strides[static_cast<std::size_t>(d) + 1] * shape[d + 1];
   }
   return strides;
 }

@@ -30,14 +30,14 @@ Status finish_relayout(Builder& builder, tiled::Step& step) {
   auto& work = std::get<tiled::Relayout>(step.work);
   const TiledTensor& image = builder.tensor(work.input);
   auto& objects = builder.program().narrow;
-  objects[static_cast<std::size_t>(work.gathered)].bytes = tiled::gathered_bytes(image, work.runs);
-  tiled::NarrowObject& strip = objects[static_cast<std::size_t>(work.strip)];
+  objects[at(work.gathered)].bytes = tiled::gathered_bytes(image, work.runs);
+  tiled::NarrowObject& strip = objects[at(work.strip)];
   strip.bytes =
       std::int64_t{image.height} * image.columns.max_own() * work.runs.words_of_row(0) * chip::kNarrowWordBytes;
   if (builder.level() == tiled::Level::kAsGoogle) {
     work.identity = builder.identity(step);
     if (work.identity.words != tiled::kNowhere) {
-      builder.program().narrow[static_cast<std::size_t>(work.identity.words)].fills_gaps = true;
+      builder.program().narrow[at(work.identity.words)].fills_gaps = true;
     }
   }
   return ok_status();
@@ -130,8 +130,8 @@ Status finish_pixel_sums(Builder& builder, tiled::Step& step) {
     end = std::max(end, first + (height - 1) * image.row_bytes(column) + read * image.pitch);
   }
   auto& objects = builder.program().narrow;
-  objects[static_cast<std::size_t>(work.sums)].bytes = most * sum_bytes(image);
-  tiled::NarrowObject& place = objects[static_cast<std::size_t>(image.object)];
+  objects[at(work.sums)].bytes = most * sum_bytes(image);
+  tiled::NarrowObject& place = objects[at(image.object)];
   place.bytes = std::max(place.bytes, image.offset + end);
   work.lines = builder.new_wide(2 * ((std::int64_t{image.columns.max_own()} + 3) / 4));
   step.wide_used = {work.lines};
@@ -153,7 +153,7 @@ Status finish_gathering(Builder& builder, tiled::Step& step, std::int32_t input,
     count += of_tile;
   }
   // Sums are read two at a time.
-  builder.program().narrow[static_cast<std::size_t>(gathered)].bytes = (count + 1) / 2 * 2 * sum_bytes(image);
+  builder.program().narrow[at(gathered)].bytes = (count + 1) / 2 * 2 * sum_bytes(image);
   return set_ring_copies(builder, step, std::move(work));
 }
 

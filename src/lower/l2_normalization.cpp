@@ -29,7 +29,7 @@ Status finish_roots(Builder& builder, tiled::Step& step) {
   const TiledTensor& image = builder.tensor(work.input);
   const std::int64_t bytes = std::int64_t{tiled::kPixelFactorBytes} * image.rows.max_own() * image.columns.max_own();
   auto& objects = builder.program().narrow;
-  objects[static_cast<std::size_t>(work.fine)].bytes = objects[static_cast<std::size_t>(work.coarse)].bytes = bytes;
+  objects[at(work.fine)].bytes = objects[at(work.coarse)].bytes = bytes;
   work.limit_offset = static_cast<std::int32_t>(bytes);
   work.scratch = builder.new_narrow(2 * bytes);
   work.selector_words = builder.new_narrow(std::int64_t{tiled::kRootSelectorWords} * chip::kNarrowWordBytes);

@@ -209,7 +209,7 @@ Result<Value> Builder::image(std::int32_t source) {
 
 Result<Value> Builder::image_for_windows(std::int32_t source) {
   REEF_ASSIGN_OR_RETURN(const Value found, image(source));
-  const bool is_whole = slice_ && !tensor_uses_[static_cast<std::size_t>(found.tensor)].slice;
+  const bool is_whole = slice_ && !tensor_uses_[at(found.tensor)].slice;
   if (!is_whole || tensor(found.tensor).height >= tiled::kTilesPerAxis) return found;
   if (found.padding != Padding{}) {
     REEF_ASSIGN_OR_RETURN(const std::int32_t padded, grid(source));

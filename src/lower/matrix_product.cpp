@@ -98,7 +98,7 @@ std::vector<std::int32_t> products_of(const Builder& builder, const Piece& piece
 std::vector<std::int32_t> matrices_of(const Piece& piece, const std::vector<std::int32_t>& products) {
   std::vector<std::int32_t> matrices;
   for (const std::int32_t product : products) {
-    const std::int32_t matrix = piece.plan->y_of[static_cast<std::size_t>(product)];
+    const std::int32_t matrix = piece.plan->y_of[reef::at(product)];
     if (std::find(matrices.begin(), matrices.end(), matrix) == matrices.end()) matrices.push_back(matrix);
   }
   return matrices;
@@ -130,7 +130,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, const Piece& piece) {
     const std::vector<std::int32_t> matrices = matrices_of(piece, products_of(builder, piece, reader));
     TiledTensor& all = builder.program().tensor(piece.copies);
     all.height = std::max(all.height, static_cast<std::int32_t>(matrices.size()));
-    tiled::NarrowObject& object = builder.program().narrow[static_cast<std::size_t>(all.object)];
+    tiled::NarrowObject& object = builder.program().narrow[reef::at(all.object)];
     object.bytes = std::max(object.bytes, all.tile_bytes());
     for (std::size_t i = 0; i < matrices.size(); ++i) {
       add_copies(builder, piece, matrices[i], static_cast<std::int32_t>(i), reader, work.copies);
@@ -162,13 +162,13 @@ Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
     const std::vector<std::int32_t> matrices = matrices_of(piece, products);
     for (const std::int32_t product : products) {
       const std::int64_t first = std::int64_t{product} * piece.plan->shape.rows;
-      const std::int32_t matrix = piece.plan->y_of[static_cast<std::size_t>(product)];
+      const std::int32_t matrix = piece.plan->y_of[reef::at(product)];
       const auto place = std::find(matrices.begin(), matrices.end(), matrix) - matrices.begin();
       for (const OwnPixelRange& range : own_pixels_between(out, tile, first, first + piece.plan->shape.rows)) {
         REEF_RETURN_IF_ERROR(check_round(range));
         MatrixRound round = round_of(piece, a, out, tile, range);
         round.b_first = static_cast<std::int32_t>(place) * piece.copy_rows() * all.pitch;
-        work.rounds[static_cast<std::size_t>(tile)].push_back(round);
+        work.rounds[reef::at(tile)].push_back(round);
       }
     }
   }
@@ -235,7 +235,7 @@ ElementMap matrices_in_order(std::vector<std::int32_t> which, std::int64_t rows,
                              bool transposed) {
   return [=, which = std::move(which)](std::int64_t element) {
     const std::int64_t size = rows * columns, at = element % size, row = at / columns, column = at % columns;
-    const std::int64_t first = which[static_cast<std::size_t>(element / size)] * size;
+    const std::int64_t first = which[reef::at(element / size)] * size;
     if (transposed) return ElementSource{0, first + column * rows + row, 1};
     return ElementSource{0, first + at, columns - column};
   };

@@ -98,13 +98,13 @@ Status take_ranges(Builder& builder, std::int32_t op, std::int32_t from, std::in
   AxisOffsets axes;
   bool is_near = shape.rank() == 4 && part == builder.source(to).shape;
   for (int d = 0; d < shape.rank(); ++d) {
-    const Range& range = ranges[static_cast<std::size_t>(d)];
+    const Range& range = ranges[at(d)];
     const std::int64_t last = range.begin + (part[d] - 1) * range.stride;
     REEF_REQUIRE(range.begin >= 0 && range.begin < shape[d] && last >= 0 && last < shape[d],
                  "elements {} to {} of dimension {} are taken, which has {}", range.begin, last, d, shape[d]);
     std::vector<std::int64_t> offsets;
     for (std::int64_t i = 0; i < part[d]; ++i) {
-      offsets.push_back((range.begin + i * range.stride) * strides[static_cast<std::size_t>(d)]);
+      offsets.push_back((range.begin + i * range.stride) * strides[at(d)]);
     }
     axes.offsets.push_back(std::move(offsets));
     // Of rows and columns, most must be where they were.

@@ -42,7 +42,7 @@ Result<std::vector<Amount>> amounts_of(const Builder& builder, const ir::Tensor&
 
 Status check_shapes(const ir::Shape& from, const ir::Shape& to, const std::vector<Amount>& amounts) {
   for (int d = 0; d < from.rank(); ++d) {
-    const Amount& amount = amounts[static_cast<std::size_t>(d)];
+    const Amount& amount = amounts[at(d)];
     REEF_REQUIRE(to[d] == std::int64_t{from[d]} + amount.before + amount.after, "dimension {} should have {} elements",
                  d, std::int64_t{from[d]} + amount.before + amount.after);
   }

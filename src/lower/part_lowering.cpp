@@ -184,7 +184,7 @@ Result<Builder::Slice> PartLowering::slice_of(const SlicedOps& group, std::int32
     REEF_ASSIGN_OR_RETURN(const Value value, builder_.value(group.tensor(id)));
     tiled::TileRanges& read = result.reads[value.tensor];
     for (std::size_t t = 0; t < read.size(); ++t) {
-      const tiled::Range& range = rows[static_cast<std::size_t>(id)][t];
+      const tiled::Range& range = rows[at(id)][t];
       read[t].include({range.begin - value.padding.top, range.end - value.padding.top});
     }
   }
@@ -216,9 +216,8 @@ Status PartLowering::make_room(const Keeping& keeping, std::int32_t id) {
   if (!keeping.keeps(id) || has_no_rows(keeping.kept(id))) return ok_status();
   const std::int32_t tensor = keeping.group.tensor(id);
   REEF_ASSIGN_OR_RETURN(const Image image, image_of(builder_.source(tensor)));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t whole,
-                        builder_.new_grid(tensor, image, keeping.now.held[static_cast<std::size_t>(id)]));
-  builder_.make_in(tensor, whole, keeping.now.made[static_cast<std::size_t>(id)]);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t whole, builder_.new_grid(tensor, image, keeping.now.held[at(id)]));
+  builder_.make_in(tensor, whole, keeping.now.made[at(id)]);
   return ok_status();
 }
 
@@ -227,7 +226,7 @@ Status PartLowering::join_rows(const Keeping& keeping, std::int32_t id, std::int
   if (!keeping.keeps(id)) return ok_status();
   const std::int32_t tensor = keeping.group.tensor(id);
   if (const tiled::TileRanges kept = keeping.kept(id); !has_no_rows(kept)) {
-    const std::int32_t whole = builder_.use_whole(tensor, keeping.now.held[static_cast<std::size_t>(id)]);
+    const std::int32_t whole = builder_.use_whole(tensor, keeping.now.held[at(id)]);
     add_copy(builder_, op, builder_.rows_of(kept_.at(tensor), kept), builder_.rows_of(whole, kept));
     builder_.add_step(-1, tiled::HaloUpdate{whole}, {}, {whole});
   }
@@ -247,7 +246,7 @@ Status PartLowering::feed_rows(const Keeping& keeping, const RowOp& op) {
   for (const RowRead& read : op.reads) {
     if (!contains(keeping.group.inputs(), read.id) || present_.contains(read.tensor)) continue;
     REEF_RETURN_IF_ERROR(make_room(keeping, read.id));
-    const bool brings = !has_no_rows(keeping.now.made[static_cast<std::size_t>(read.id)]);
+    const bool brings = !has_no_rows(keeping.now.made[at(read.id)]);
     if (brings) REEF_RETURN_IF_ERROR(feed(read.tensor));
     present_.insert(read.tensor);
     REEF_RETURN_IF_ERROR(join_rows(keeping, read.id, op.op));
@@ -270,7 +269,7 @@ Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
     REEF_RETURN_IF_ERROR(feed_rows(keeping, op).in(place_of(op.op)));
     bool makes = !group.group().keeps_rows || !op.computes;
     for (const RowResult& result : op.results) {
-      makes = makes || !has_no_rows(keeping.now.made[static_cast<std::size_t>(result.id)]);
+      makes = makes || !has_no_rows(keeping.now.made[at(result.id)]);
       if (op.computes) REEF_RETURN_IF_ERROR(make_room(keeping, result.id).in(place_of(op.op)));
     }
     if (makes) REEF_RETURN_IF_ERROR(lower_op(op.op).in(place_of(op.op)));

@@ -45,7 +45,7 @@ void reserve_last_line(Builder& builder, const TiledTensor& tensor, const TiledT
                                     tensor.columns.place(column, share.begin) + read - tensor.columns.length(column));
   }
   if (beyond <= 0) return;
-  tiled::NarrowObject& pixels = builder.program().narrow[static_cast<std::size_t>(tensor.object)];
+  tiled::NarrowObject& pixels = builder.program().narrow[at(tensor.object)];
   pixels.bytes = std::max(pixels.bytes, tensor.offset + tensor.tile_bytes() + beyond * tensor.pitch);
 }
 

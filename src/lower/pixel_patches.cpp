@@ -61,7 +61,7 @@ bool read_shape(const Builder& builder, std::int32_t index, Layer& layer) {
 }
 
 const Convolution& work_of(const Builder& builder, std::int32_t step) {
-  return std::get<Convolution>(builder.program().steps[static_cast<std::size_t>(step)].work);
+  return std::get<Convolution>(builder.program().steps[at(step)].work);
 }
 
 // The most that any tile computes beyond its pixels.
@@ -107,7 +107,7 @@ class Objects {
  public:
   explicit Objects(Builder& builder) : builder_(builder), tensors_(builder.program().narrow.size()) {
     for (std::size_t t = 0; t < builder.program().tensors.size(); ++t) {
-      tensors_[static_cast<std::size_t>(builder.program().tensors[t].object)].push_back(static_cast<std::int32_t>(t));
+      tensors_[at(builder.program().tensors[t].object)].push_back(static_cast<std::int32_t>(t));
     }
   }
 
@@ -120,7 +120,7 @@ class Objects {
       }
       return a.front == b.front;
     };
-    const auto& all = tensors_[static_cast<std::size_t>(tensor.object)];
+    const auto& all = tensors_[at(tensor.object)];
     return std::all_of(all.begin(), all.end(), [&](std::int32_t t) {
       const TiledTensor& other = builder_.tensor(t);
       return other.spread == tiled::Spread::kGrid && other.pitch == tensor.pitch && same(other.rows, tensor.rows) &&
@@ -138,11 +138,11 @@ class Objects {
   void reserve(std::int32_t index, AxisPartition TiledTensor::*axis, int tile, std::int32_t end) {
     tiled::TiledProgram& program = builder_.program();
     const std::int32_t object = program.tensor(index).object;
-    for (const std::int32_t t : tensors_[static_cast<std::size_t>(object)]) {
+    for (const std::int32_t t : tensors_[at(object)]) {
       TiledTensor& tensor = program.tensor(t);
-      tiled::TileShare& share = (tensor.*axis).tiles[static_cast<std::size_t>(tile)];
+      tiled::TileShare& share = (tensor.*axis).tiles[at(tile)];
       share.held = std::max(share.held, end - share.base);
-      std::int64_t& bytes = program.narrow[static_cast<std::size_t>(object)].bytes;
+      std::int64_t& bytes = program.narrow[at(object)].bytes;
       bytes = std::max(bytes, tensor.tile_bytes());
     }
   }
@@ -152,7 +152,7 @@ class Objects {
 };
 
 void use_patch(Builder& builder, Objects& objects, std::int32_t step, const Patch& patch) {
-  auto& work = std::get<Convolution>(builder.program().steps[static_cast<std::size_t>(step)].work);
+  auto& work = std::get<Convolution>(builder.program().steps[at(step)].work);
   work.patch_rows = patch.rows;
   work.patch_columns = patch.columns;
   const AxisPartition rows = builder.tensor(work.output).rows, columns = builder.tensor(work.output).columns;
@@ -192,7 +192,7 @@ Patch best_patch(const Builder& builder, const Layer& layer) {
 void choose_patches(Builder& builder) {
   std::map<std::int32_t, Layer> layers;  // by operator
   for (const std::int32_t step : builder.patchable_steps()) {
-    layers[builder.program().steps[static_cast<std::size_t>(step)].op].steps.push_back(step);
+    layers[builder.program().steps[at(step)].op].steps.push_back(step);
   }
   Objects objects(builder);
   for (auto& [op, layer] : layers) {

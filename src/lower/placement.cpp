@@ -5,6 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "base/at.h"
+
 namespace reef::lower {
 namespace {
 
@@ -89,8 +91,8 @@ int Placement::owner(std::int64_t element, int reader) const {
     case Spread::kGrid: {
       const Pixel p = pixel(element);
       const int own_row = chip::tile_row(reader);
-      const int row = owns(tensor_.rows.tile(own_row), p.y) ? own_row : tile_row_[static_cast<std::size_t>(p.y)];
-      return chip::kTileColumns * row + tile_column_[static_cast<std::size_t>(p.x)];
+      const int row = owns(tensor_.rows.tile(own_row), p.y) ? own_row : tile_row_[reef::at(p.y)];
+      return chip::kTileColumns * row + tile_column_[reef::at(p.x)];
     }
     case Spread::kVector:
       return static_cast<int>(element / tensor_.run);

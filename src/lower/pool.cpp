@@ -53,7 +53,7 @@ Status finish_pool(Builder& builder, tiled::Step& step) {
   std::int64_t lines = 0;
   REEF_RETURN_IF_ERROR(choose_rounds(input, output, pool, lines));
   // Pixels are read four at a time, up to three more than there are in the last row.
-  tiled::NarrowObject& pixels = builder.program().narrow[static_cast<std::size_t>(input.object)];
+  tiled::NarrowObject& pixels = builder.program().narrow[at(input.object)];
   std::int64_t beyond = 0;
   for (int column = 0; column < tiled::kTilesPerAxis; ++column) {
     const tiled::TileShare& share = output.columns.tile(column);

@@ -84,7 +84,7 @@ std::int32_t ObjectRoles::role_of(std::int32_t object) const {
 std::int32_t ObjectRoles::object_of(std::int32_t role, std::int32_t buffer_object, std::int32_t scratch_object) const {
   if (role == buffer()) return buffer_object;
   if (role == scratch()) return scratch_object;
-  return objects_[static_cast<std::size_t>(role)];
+  return objects_[at(role)];
 }
 
 std::string RearrangementCache::key_of(const Builder& builder, const Rearrangement& what, const ObjectRoles& roles) {

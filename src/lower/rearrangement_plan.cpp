@@ -30,13 +30,13 @@ RearrangementPlan::Word RearrangementPlan::word_of(int tile, const Placement::Ow
     auto count = static_cast<std::int32_t>(std::min<std::int64_t>(source.run, own.elements - k));
     Byte byte;
     if (source.operand >= 0) {
-      const Placement& from = from_[static_cast<std::size_t>(source.operand)];
+      const Placement& from = from_[reef::at(source.operand)];
       if (!from.has(source.element)) {
         reads_outside_ = true;
         return Word();
       }
       count = static_cast<std::int32_t>(std::min<std::int64_t>(count, from.elements_together(source.element)));
-      byte.object = from_roles_[static_cast<std::size_t>(source.operand)];
+      byte.object = from_roles_[reef::at(source.operand)];
       byte.byte = from.byte_on(tile, source.element);
       byte.kind = Byte::Kind::kHere;
       byte.owner = tile;
@@ -49,7 +49,7 @@ RearrangementPlan::Word RearrangementPlan::word_of(int tile, const Placement::Ow
       byte.kind = Byte::Kind::kZero;
     }
     for (std::int32_t i = 0; i < count; ++i) {
-      word[static_cast<std::size_t>(k + i)] = byte;
+      word[reef::at(k + i)] = byte;
       if (source.operand >= 0) ++byte.byte;
     }
     k += count;
@@ -62,7 +62,7 @@ std::optional<WordPlace> RearrangementPlan::whole_word(const Word& word) {
   if (first.kind != Byte::Kind::kHere && first.kind != Byte::Kind::kAway) return std::nullopt;
   if (first.byte % kWord != 0) return std::nullopt;
   for (std::int32_t k = 1; k < kWord; ++k) {
-    const Byte& byte = word[static_cast<std::size_t>(k)];
+    const Byte& byte = word[reef::at(k)];
     if (byte.kind == Byte::Kind::kUnused) continue;
     if (byte.kind != first.kind || byte.owner != first.owner || byte.object != first.object ||
         byte.byte != first.byte + k) {
@@ -78,13 +78,12 @@ void RearrangementPlan::collect(int tile) {
   for (const Placement::OwnWord& own : to_.own_words(tile)) {
     const Word word = word_of(tile, own);
     if (const auto whole = whole_word(word); whole && word[0].kind == Byte::Kind::kAway) {
-      direct_[static_cast<std::size_t>(word[0].owner)][static_cast<std::size_t>(tile)].push_back(
-          {{whole->byte, own.at}, whole->object});
+      direct_[reef::at(word[0].owner)][reef::at(tile)].push_back({{whole->byte, own.at}, whole->object});
       continue;
     }
     for (const Byte& byte : word) {
       if (byte.kind != Byte::Kind::kAway) continue;
-      wanted_[static_cast<std::size_t>(byte.owner)][{byte.object, byte.byte / kWord * kWord}] |= tiled::mask_of(tile);
+      wanted_[reef::at(byte.owner)][{byte.object, byte.byte / kWord * kWord}] |= tiled::mask_of(tile);
     }
   }
 }
@@ -103,7 +102,7 @@ void RearrangementPlan::send(int from, TileMask to, std::int32_t source, std::in
 
 // Words of one tile that go directly to their places. Those that go to the same place on several tiles go together.
 void RearrangementPlan::plan_direct(int from) {
-  auto& lists = direct_[static_cast<std::size_t>(from)];
+  auto& lists = direct_[reef::at(from)];
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, TileMask> targets;  // object, target, source
   for (std::size_t t = 0; t < kPlanTiles; ++t) {
     std::map<std::int32_t, std::vector<Move>> moves;  // by object
@@ -112,9 +111,9 @@ void RearrangementPlan::plan_direct(int from) {
     for (const auto& [object, list] : moves) copies += as_nests(list, tiled::kMostWalkDims, kMostWalkCount).size();
     const TileMask mask = tiled::mask_of(static_cast<int>(t));
     if (copies > kMostDirectCopies) {
-      not_direct_[static_cast<std::size_t>(from)].insert(static_cast<int>(t));
+      not_direct_[reef::at(from)].insert(static_cast<int>(t));
       for (const Transfer& transfer : lists[t]) {
-        wanted_[static_cast<std::size_t>(from)][{transfer.object, transfer.move.source}] |= mask;
+        wanted_[reef::at(from)][{transfer.object, transfer.move.source}] |= mask;
       }
     } else {
       for (const Transfer& transfer : lists[t]) {
@@ -171,7 +170,7 @@ std::vector<Move> RearrangementPlan::moves_to_buffer(const std::vector<std::int3
 }
 
 void RearrangementPlan::plan_buffer(int from) {
-  for (const auto& [group, bytes] : best_groups(wanted_[static_cast<std::size_t>(from)])) {
+  for (const auto& [group, bytes] : best_groups(wanted_[reef::at(from)])) {
     const auto& [mask, object] = group;
     std::int32_t base = 0;
     for (std::size_t t = 0; t < kPlanTiles; ++t) {
@@ -205,13 +204,13 @@ void RearrangementPlan::plan_transfers() {
 std::vector<Piece> RearrangementPlan::pieces_of(int tile, const Word& word) const {
   std::vector<Piece> pieces;
   for (std::int32_t k = 0; k < kWord; ++k) {
-    const Byte& byte = word[static_cast<std::size_t>(k)];
+    const Byte& byte = word[reef::at(k)];
     if (byte.kind == Byte::Kind::kUnused || byte.kind == Byte::Kind::kZero) continue;
     std::int32_t object = byte.object, at = byte.byte;
     if (byte.kind == Byte::Kind::kAway) {
       const std::int32_t first = at / kWord * kWord;
       object = buffer_;
-      at = in_buffer_[static_cast<std::size_t>(tile)].at({byte.owner, byte.object, first}) + at - first;
+      at = in_buffer_[reef::at(tile)].at({byte.owner, byte.object, first}) + at - first;
     }
     if (!pieces.empty()) {
       Piece& last = pieces.back();
@@ -260,8 +259,8 @@ void RearrangementPlan::plan_tile(int tile) {
         continue;
       }
       const int owner = word[0].owner;
-      if (!not_direct_[static_cast<std::size_t>(owner)].contains(tile)) continue;
-      const std::int32_t at = in_buffer_[static_cast<std::size_t>(tile)].at({owner, whole->object, whole->byte});
+      if (!not_direct_[reef::at(owner)].contains(tile)) continue;
+      const std::int32_t at = in_buffer_[reef::at(tile)].at({owner, whole->object, whole->byte});
       single[{buffer_, false, 0, 1, 0}].push_back({at, own.at});
       continue;
     }

@@ -51,7 +51,7 @@ Result<ThreeDimensions> inner_dimensions(const ir::Tensor& tensor, const std::ve
       continue;
     }
     inner.size[at] = shape[d];
-    inner.reduced[at] = reduced[static_cast<std::size_t>(d)] && shape[d] > 1;
+    inner.reduced[at] = reduced[reef::at(d)] && shape[d] > 1;
   }
   return inner;
 }
@@ -233,7 +233,7 @@ Result<Reduction> reduction_of(const Builder& builder, std::int32_t op) {
   std::vector<bool> reduced(static_cast<std::size_t>(from.shape.rank()));
   for (const std::int32_t axis : axes) {
     REEF_ASSIGN_OR_RETURN(const int d, dimension(axis, from.shape.rank()));
-    reduced[static_cast<std::size_t>(d)] = true;
+    reduced[reef::at(d)] = true;
   }
   constexpr std::int64_t kMostElements = 1 << 26;  // far more than the chip holds
   if (!from.shape.is_usable() || from.shape.rank() == 0 || from.shape.elements() == 0 ||

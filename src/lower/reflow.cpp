@@ -26,7 +26,7 @@ constexpr std::int64_t kMostBytes = chip::kNarrowBytes / 2;  // of a tile, so th
 Status finish_reflow(Builder& builder, tiled::Step& step) {
   auto work = std::get<Reflow>(step.work);
   auto& objects = builder.program().narrow;
-  objects[static_cast<std::size_t>(work.strips)].bytes =
+  objects[at(work.strips)].bytes =
       ReflowStrips::of(builder.tensor(work.input), builder.tensor(work.output)).max_bytes();
   work.identity = builder.identity(step);
   step.work = work;

@@ -62,12 +62,12 @@ Status lower_transpose(Builder& builder, std::int32_t op) {
   AxisOffsets axes;
   std::vector<bool> used(order.size());
   for (int d = 0; d < shape.rank(); ++d) {
-    REEF_ASSIGN_OR_RETURN(const int source, dimension(order[static_cast<std::size_t>(d)], shape.rank()));
-    REEF_REQUIRE(!used[static_cast<std::size_t>(source)] && result[d] == shape[source], "{} cannot become {}",
-                 shape.to_string(), result.to_string());
-    used[static_cast<std::size_t>(source)] = true;
+    REEF_ASSIGN_OR_RETURN(const int source, dimension(order[at(d)], shape.rank()));
+    REEF_REQUIRE(!used[at(source)] && result[d] == shape[source], "{} cannot become {}", shape.to_string(),
+                 result.to_string());
+    used[at(source)] = true;
     std::vector<std::int64_t> offsets;
-    for (std::int64_t i = 0; i < result[d]; ++i) offsets.push_back(i * strides[static_cast<std::size_t>(source)]);
+    for (std::int64_t i = 0; i < result[d]; ++i) offsets.push_back(i * strides[at(source)]);
     axes.offsets.push_back(std::move(offsets));
   }
   return move_elements(builder, op, from, to, by_axes(std::move(axes)));
@@ -86,7 +86,7 @@ Status lower_tile(Builder& builder, std::int32_t op) {
                  result.to_string());
     std::vector<std::int64_t> offsets;
     for (std::int64_t i = 0; i < result[d]; ++i) {
-      offsets.push_back(i % shape[d] * strides[static_cast<std::size_t>(d)]);
+      offsets.push_back(i % shape[d] * strides[at(d)]);
     }
     axes.offsets.push_back(std::move(offsets));
   }

@@ -57,7 +57,7 @@ Status copy_nearest(Builder& builder, std::int32_t op, std::int32_t from, std::i
   axes.offsets.push_back({0});
   for (const int d : {1, 2}) {
     std::vector<std::int64_t> offsets = nearest(shape[d], result[d], how);
-    for (std::int64_t& offset : offsets) offset *= strides[static_cast<std::size_t>(d)];
+    for (std::int64_t& offset : offsets) offset *= strides[reef::at(d)];
     axes.offsets.push_back(std::move(offsets));
   }
   axes.offsets.emplace_back();
@@ -163,8 +163,8 @@ bool is_doubled(const ir::Shape& from, const ir::Shape& to) {
 }  // namespace
 
 std::optional<tiled::Window> resize_rows(const ir::Subgraph& graph, const ir::Operator& op) {
-  const ir::Shape& from = graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape;
-  const ir::Shape& to = graph.tensors[static_cast<std::size_t>(op.outputs[0])].shape;
+  const ir::Shape& from = graph.tensors[reef::at(op.inputs[0])].shape;
+  const ir::Shape& to = graph.tensors[reef::at(op.outputs[0])].shape;
   const ir::Attributes& a = op.attributes;
   const Resize how{op.type == Op::RESIZE_BILINEAR, a.get_bool("align_corners"), a.get_bool("half_pixel_centers")};
   if (!how.align_corners && is_doubled(from, to)) return resample_window(to[1]);

@@ -58,7 +58,7 @@ struct Axis {
   }
   // Through which the output finds pixels of a phase, among others.
   tiled::Window in_phase(std::int32_t remainder) const {
-    const std::int32_t size = phases[static_cast<std::size_t>(remainder)].outputs;
+    const std::int32_t size = phases[reef::at(remainder)].outputs;
     bool is_own = true;  // tiles need no others than they compute, so there need be no halo
     for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
       const tiled::Range range{tiled::cut(outputs, t), tiled::cut(outputs, t + 1)};
@@ -74,7 +74,7 @@ struct Axis {
   // The same of the pixels at or before them, in the extended image.
   tiled::Window in_image(std::int32_t remainder) const {
     if (stride == 0) return {.outputs = outputs, .stride = 0};
-    const std::int32_t first = phases[static_cast<std::size_t>(remainder)].first - begin;
+    const std::int32_t first = phases[reef::at(remainder)].first - begin;
     return {.outputs = outputs,
             .stride = stride,
             .pad_before = remainder * stride - first * period(),
@@ -155,7 +155,7 @@ tiled::TileRanges image_rows(const Axis& axis, const tiled::TileRanges& outputs)
   for (std::size_t t = 0; t < rows.size(); ++t) {
     const tiled::Range range = outputs[t].within(0, axis.outputs);
     for (std::int32_t o = range.begin; o < range.end; ++o) {
-      const Phase& phase = axis.phases[static_cast<std::size_t>(o % axis.period())];
+      const Phase& phase = axis.phases[reef::at(o % axis.period())];
       const std::int32_t first = phase.first + o / axis.period() * axis.stride - axis.begin;
       rows[t].include({first, first + phase.taps()});
     }
@@ -304,7 +304,7 @@ ElementMap interleaved(const Axes& axes, std::int64_t channels, std::vector<Phas
   const bool repeats_y = axes.y.stride == 0, repeats_x = axes.x.stride == 0;
   return [=, phases = std::move(phases)](std::int64_t element) {
     const std::int64_t c = element % channels, x = element / channels % width, y = element / channels / width;
-    const PhaseOperand& phase = phases[static_cast<std::size_t>(y % p_y * p_x + x % p_x)];
+    const PhaseOperand& phase = phases[reef::at(y % p_y * p_x + x % p_x)];
     const std::int64_t row = repeats_y ? 0 : y / p_y, column = repeats_x ? 0 : x / p_x;
     return ElementSource{phase.operand, phase.first + row * phase.row_step + column * phase.step + c};
   };
@@ -354,7 +354,7 @@ Status interpolate(Builder& builder, std::int32_t op, std::int32_t from, std::in
   Rearrangement join;
   for (std::int32_t r_y = 0; r_y < axes.y.period(); ++r_y) {
     for (std::int32_t r_x = 0; r_x < axes.x.period(); ++r_x) {
-      const Phase &y = axes.y.phases[static_cast<std::size_t>(r_y)], &x = axes.x.phases[static_cast<std::size_t>(r_x)];
+      const Phase &y = axes.y.phases[reef::at(r_y)], &x = axes.x.phases[reef::at(r_x)];
       const auto operand = static_cast<std::int32_t>(join.operands.size());
       if (y.weight == 0 && x.weight == 0) {
         phases.push_back(pixels_of(axes, y, x, operand, in[3]));

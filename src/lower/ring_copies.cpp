@@ -23,7 +23,7 @@ Status check_walk(const Builder& builder, const WordWalk& walk) {
     dims += dim.count > 1;
   }
   const std::int64_t end = last + chip::kNarrowWordBytes;
-  const std::int64_t size = objects[static_cast<std::size_t>(walk.object)].bytes;
+  const std::int64_t size = objects[at(walk.object)].bytes;
   if (walk.offset % chip::kNarrowWordBytes != 0 || dims > tiled::kMostWalkDims || first < 0 || end > size) {
     return internal_error("a copy over the ring of bytes {} to {} of an object of {}, in {} dimensions", first, end,
                           size, dims);

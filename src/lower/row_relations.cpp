@@ -13,9 +13,7 @@ namespace {
 
 constexpr std::int32_t kMostRows = 1 << 20;  // of images, windows and paddings: far more than fits
 
-const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) {
-  return graph.tensors[static_cast<std::size_t>(index)];
-}
+const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) { return graph.tensors[at(index)]; }
 
 bool is_image(const ir::Subgraph& graph, std::int32_t tensor) {
   if (tensor < 0) return false;
@@ -29,7 +27,7 @@ bool is_small(std::int64_t value) { return value >= 1 && value <= kMostRows; }
 class Relation {
  public:
   Relation(const ir::Model& model, std::int32_t index)
-      : model_(model), graph_(model.subgraphs[0]), source_(graph_.operators[static_cast<std::size_t>(index)]) {
+      : model_(model), graph_(model.subgraphs[0]), source_(graph_.operators[at(index)]) {
     op_.op = index;
     for (const std::int32_t tensor : source_.outputs) {
       op_.results.push_back({tensor, is_image(graph_, tensor) ? tensor_of(graph_, tensor).shape[1] : 0});

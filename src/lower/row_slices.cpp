@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace reef::lower {
 
 using tiled::TileRanges;
@@ -18,7 +20,7 @@ Sliceable::Sliceable(const PartBorder& part, const std::set<std::int32_t>& hoste
   const ir::Subgraph& graph = part.model.subgraphs[0];
   for (std::size_t i = 0; i < part.ops.size(); ++i) {
     ops_.push_back(row_op(part.model, part.ops[i]));
-    for (const std::int32_t tensor : graph.operators[static_cast<std::size_t>(part.ops[i])].inputs) {
+    for (const std::int32_t tensor : graph.operators[reef::at(part.ops[i])].inputs) {
       Readers& readers = readers_[tensor];
       if (readers.first < 0) readers.first = static_cast<std::int32_t>(i);
       readers.last = static_cast<std::int32_t>(i);
@@ -36,7 +38,7 @@ std::optional<SlicedOps> Sliceable::group(const SliceGroup& group) const {
   SlicedOps sliced;
   sliced.group_ = group;
   for (std::int32_t i = group.first; i <= group.last; ++i) {
-    const auto& op = ops_[static_cast<std::size_t>(i)];
+    const auto& op = ops_[reef::at(i)];
     if (!op) return {};
     sliced.ops_.push_back(*op);
   }
@@ -127,12 +129,12 @@ void SlicedOps::find_those_in_place() {
       if (!op->computes) views.insert(result.id);
     }
     for (const RowRead& read : op->reads) {
-      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
+      const RowResult& result = op->results[reef::at(read.result)];
       const tiled::Window& w = read.window;
       const bool same_rows = w.kernel == 1 && w.stride == 1 && w.pad_before == 0 && w.enlarged == 1 &&
                              read.keeps_columns && read.height == result.height && is_exact(result.id);
-      is_read[static_cast<std::size_t>(read.id)] = true;
-      if (!same_rows) reads_differ[static_cast<std::size_t>(read.id)] = true;
+      is_read[reef::at(read.id)] = true;
+      if (!same_rows) reads_differ[reef::at(read.id)] = true;
     }
   }
   for (const std::int32_t id : results_) {
@@ -149,7 +151,7 @@ void SlicedOps::set_slices(std::int32_t slices) {
 TileRanges SlicedOps::share(std::int32_t id, std::int32_t slice) const {
   TileRanges share;
   for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
-    tiled::Range& range = share[static_cast<std::size_t>(t)];
+    tiled::Range& range = share[reef::at(t)];
     range = share_of(height(id), t, std::max(slice - warm_up_, 0), group_.slices);
     if (slice < warm_up_) range.end = range.begin;
   }
@@ -164,15 +166,15 @@ SlicedOps::Rows SlicedOps::needed(std::int32_t first_slice, std::int32_t end_sli
     for (const std::int32_t id : *list) {
       const TileRanges first = share(id, warm_up_ + first_slice), last = share(id, warm_up_ + end_slice - 1);
       for (std::size_t t = 0; t < first.size(); ++t) {
-        rows[static_cast<std::size_t>(id)][t].include({first[t].begin, last[t].end});
+        rows[reef::at(id)][t].include({first[t].begin, last[t].end});
       }
     }
   }
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
     for (const RowRead& read : op->reads) {
-      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
-      const TileRanges needed = rows[static_cast<std::size_t>(result.id)];  // by all that read it, which come behind
-      TileRanges& operand = rows[static_cast<std::size_t>(read.id)];
+      const RowResult& result = op->results[reef::at(read.result)];
+      const TileRanges needed = rows[reef::at(result.id)];  // by all that read it, which come behind
+      TileRanges& operand = rows[reef::at(read.id)];
       for (std::size_t t = 0; t < needed.size(); ++t) {
         operand[t].include(read.rows(op->computes ? needed[t].within(0, result.height) : needed[t]));
       }
@@ -195,21 +197,21 @@ SlicedOps::Ends SlicedOps::ends(std::int32_t slice, std::int32_t warm_up) const 
         const std::int32_t end = done >= 0
                                      ? whole.begin + static_cast<std::int32_t>(std::int64_t{own} * done / group_.slices)
                                      : whole.begin + done * std::max(1, own / group_.slices);
-        std::int32_t& known = ends[static_cast<std::size_t>(id)][static_cast<std::size_t>(t)];
+        std::int32_t& known = ends[reef::at(id)][reef::at(t)];
         if (own > 0) known = std::max(known, end);
       }
     }
   }
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
     for (const RowRead& read : op->reads) {
-      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
+      const RowResult& result = op->results[reef::at(read.result)];
       for (std::size_t t = 0; t < tiled::kTilesPerAxis; ++t) {
-        std::int32_t from = ends[static_cast<std::size_t>(result.id)][t];
+        std::int32_t from = ends[reef::at(result.id)][t];
         if (from == kNothing) continue;
         if (op->computes) from = std::min(from, result.height);
         std::int32_t end = read.window.end(from - 1);
         if (!read.sees_padding) end = std::min(end, read.height);
-        std::int32_t& known = ends[static_cast<std::size_t>(read.id)][t];
+        std::int32_t& known = ends[reef::at(read.id)][t];
         known = std::max(known, end);
       }
     }
@@ -245,13 +247,13 @@ SlicedOps::Rows SlicedOps::still_needed(std::int32_t slice, const Ends& done, co
     for (const std::int32_t id : *list) {
       const TileRanges first = share(id, slice), last = share(id, slice_count() - 1);
       for (std::size_t t = 0; t < first.size(); ++t) {
-        rows[static_cast<std::size_t>(id)][t].include({first[t].begin, last[t].end});
+        rows[reef::at(id)][t].include({first[t].begin, last[t].end});
       }
     }
   }
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
     for (const RowRead& read : op->reads) {
-      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
+      const RowResult& result = op->results[reef::at(read.result)];
       const auto from = static_cast<std::size_t>(result.id), to = static_cast<std::size_t>(read.id);
       for (std::size_t t = 0; t < rows[to].size(); ++t) {
         const tiled::Range rest =
@@ -303,9 +305,9 @@ bool SliceRows::is_empty() const {
 }
 
 TileRanges SliceRows::kept(std::int32_t id, std::int32_t height) const {
-  TileRanges kept = held[static_cast<std::size_t>(id)];
+  TileRanges kept = held[reef::at(id)];
   for (std::size_t t = 0; t < kept.size(); ++t) {
-    const tiled::Range& own = made[static_cast<std::size_t>(id)][t];
+    const tiled::Range& own = made[reef::at(id)][t];
     kept[t] = kept[t].within(0, height);
     if (!own.is_empty()) kept[t].end = std::min(kept[t].end, own.begin);
     if (kept[t].is_empty()) kept[t] = {};

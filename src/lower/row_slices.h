@@ -44,6 +44,7 @@
 #include <set>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/model.h"
 #include "lower/row_relations.h"
 #include "tiled/axis_partition.h"
@@ -93,7 +94,7 @@ class SlicedOps {
   const std::vector<RowOp>& ops() const { return ops_; }
   // Everything that they read and compute, as tensors of the model.
   const std::vector<std::int32_t>& tensors() const { return tensors_; }
-  std::int32_t tensor(std::int32_t id) const { return tensors_[static_cast<std::size_t>(id)]; }
+  std::int32_t tensor(std::int32_t id) const { return tensors_[at(id)]; }
 
   // Positions in tensors(). What others read afterwards: on the chip as a whole, or kept by the host; results of the
   // part that go out slice by slice (and may be kept by the host as well).
@@ -107,7 +108,7 @@ class SlicedOps {
   const std::vector<std::int32_t>& operands() const { return operands_; }
 
   SliceRows rows(std::int32_t slice) const;
-  std::int32_t height(std::int32_t id) const { return heights_[static_cast<std::size_t>(id)]; }
+  std::int32_t height(std::int32_t id) const { return heights_[at(id)]; }
   // The rows of a result that belong to a slice; it may need more of them.
   tiled::TileRanges share(std::int32_t id, std::int32_t slice) const;
   // Of results(): every tile row needs the rows that are its own and no others, so that they are computed in their
@@ -141,7 +142,7 @@ class Sliceable {
 
   // Nothing: one of these operators does not work row by row.
   std::optional<SlicedOps> group(const SliceGroup& group) const;
-  bool is_sliceable(std::int32_t op) const { return ops_[static_cast<std::size_t>(op)].has_value(); }
+  bool is_sliceable(std::int32_t op) const { return ops_[at(op)].has_value(); }
 
  private:
   struct Readers {

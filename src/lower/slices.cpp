@@ -15,7 +15,7 @@ Status take_parts(Builder& builder, std::int32_t op, std::int32_t from, std::int
   std::int64_t begin = 0;
   for (const std::int32_t to : builder.op(op).outputs) {
     std::vector<Range> ranges(static_cast<std::size_t>(shape.rank()));
-    ranges[static_cast<std::size_t>(d)].begin = begin;
+    ranges[reef::at(d)].begin = begin;
     REEF_REQUIRE(builder.source(to).shape.rank() == shape.rank(), "a part of {} cannot be {}", shape.to_string(),
                  builder.source(to).shape.to_string());
     begin += builder.source(to).shape[d];
@@ -56,8 +56,8 @@ Status lower_strided_slice(Builder& builder, std::int32_t op) {
       REEF_REQUIRE(kept < builder.source(to).shape.rank(), "the result has too few dimensions");
       part.push_back(builder.source(to).shape[kept++]);
     }
-    const std::int64_t size = shape[d], stride = strides[static_cast<std::size_t>(d)];
-    std::int64_t first = begin[static_cast<std::size_t>(d)];
+    const std::int64_t size = shape[d], stride = strides[reef::at(d)];
+    std::int64_t first = begin[reef::at(d)];
     if (first < 0) first += size;
     if ((a.get_int("begin_mask") >> d & 1) != 0) first = stride < 0 ? size - 1 : 0;
     REEF_REQUIRE(stride != 0 && size > 0, "stride {} of dimension {}, of size {}", stride, d, size);

@@ -67,11 +67,11 @@ Status finish_softmax(Builder& builder, tiled::Step& step) {
   }
   const auto layout = tiled::NumeratorLines::of(input.channels);
   auto& objects = builder.program().narrow;
-  objects[static_cast<std::size_t>(softmax.words)].bytes = tiled::SoftmaxWords::of(pixels).bytes;
-  objects[static_cast<std::size_t>(softmax.numerators)].bytes = pixels * layout.bytes();
+  objects[reef::at(softmax.words)].bytes = tiled::SoftmaxWords::of(pixels).bytes;
+  objects[reef::at(softmax.numerators)].bytes = pixels * layout.bytes();
   if (!layout.ends_with_row(input.channels)) {
     if (input.height * input.width > 1) return unsupported("rows of {} elements are not generated", input.channels);
-    tiled::NarrowObject& place = objects[static_cast<std::size_t>(output.object)];
+    tiled::NarrowObject& place = objects[reef::at(output.object)];
     place.bytes = std::max(place.bytes, output.offset + output.tile_bytes() + layout.result_bytes());
   }
   softmax.lines = builder.new_wide(2 * std::int64_t{layout.lines} + 1);

@@ -247,7 +247,7 @@ namespace {
 // Rows of an odd number of words are moved with the word behind them.
 void make_room_behind(Builder& builder, std::int32_t tensor) {
   const TiledTensor& from = builder.tensor(tensor);
-  tiled::NarrowObject& object = builder.program().narrow[static_cast<std::size_t>(from.object)];
+  tiled::NarrowObject& object = builder.program().narrow[at(from.object)];
   object.bytes = std::max(object.bytes, from.offset + from.tile_bytes() + chip::kNarrowWordBytes);
 }
 

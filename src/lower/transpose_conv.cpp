@@ -218,7 +218,7 @@ ElementMap interleaved(const Axis& y, const Axis& x, std::int64_t channels, std:
 
 // Through which the output finds a phase's pixels.
 tiled::Window phase_window(const Axis& axis, std::int32_t remainder) {
-  const Phase& phase = axis.phases[static_cast<std::size_t>(remainder)];
+  const Phase& phase = axis.phases[at(remainder)];
   return {.outputs = axis.outputs,
           .pad_before = axis.stride * phase.first - axis.padding + remainder,
           .enlarged = axis.stride};
@@ -227,7 +227,7 @@ tiled::Window phase_window(const Axis& axis, std::int32_t remainder) {
 // The rows of a phase that some rows of the output are made of.
 tiled::TileRanges phase_rows(const Axis& axis, std::int32_t remainder, const tiled::TileRanges& outputs) {
   const tiled::Window window = phase_window(axis, remainder);
-  const Phase& phase = axis.phases[static_cast<std::size_t>(remainder)];
+  const Phase& phase = axis.phases[at(remainder)];
   tiled::TileRanges rows;
   for (std::size_t t = 0; t < rows.size(); ++t) {
     const tiled::Range range = outputs[t].within(0, axis.outputs);
@@ -249,7 +249,7 @@ Result<std::int32_t> new_phase(Builder& builder, std::int32_t output, const Imag
 // Output o gets inputs (o + padding - kernel + 1) / stride, rounded up, to (o + padding) / stride; a phase is computed
 // up to a row before and behind those that are needed.
 std::optional<tiled::Window> transpose_conv_rows(const ir::Subgraph& graph, const ir::Operator& op) {
-  const auto shape_of = [&](std::int32_t tensor) { return graph.tensors[static_cast<std::size_t>(tensor)].shape; };
+  const auto shape_of = [&](std::int32_t tensor) { return graph.tensors[at(tensor)].shape; };
   const ir::Shape weights = shape_of(op.inputs[1]), in = shape_of(op.inputs[2]), out = shape_of(op.outputs[0]);
   if (weights.rank() != 4) return std::nullopt;
   const auto axis =
@@ -291,7 +291,7 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
   std::vector<std::int32_t> operand_of(static_cast<std::size_t>(y.stride) * static_cast<std::size_t>(x.stride), -1);
   for (std::int32_t py = 0; py < y.stride; ++py) {
     for (std::int32_t px = 0; px < x.stride; ++px) {
-      const Phase &rows = y.phases[static_cast<std::size_t>(py)], &columns = x.phases[static_cast<std::size_t>(px)];
+      const Phase &rows = y.phases[at(py)], &columns = x.phases[at(px)];
       if (rows.outputs < 1 || columns.outputs < 1) continue;
       REEF_ASSIGN_OR_RETURN(const std::int32_t phase,
                             new_phase(builder, operands.output, {rows.outputs, columns.outputs, out[3]}, y, py));
@@ -299,7 +299,7 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
       windows.y.pad_before -= padding.top;
       windows.x.pad_before -= padding.left;
       layers.push_back({phase, model.add(rows, columns, y.stride, x.stride), windows});
-      operand_of[static_cast<std::size_t>(py * x.stride + px)] = static_cast<std::int32_t>(join.operands.size());
+      operand_of[at(py * x.stride + px)] = static_cast<std::int32_t>(join.operands.size());
       join.operands.push_back(Read{phase, Windows{phase_window(y, py), phase_window(x, px)}});
     }
   }

@@ -51,8 +51,7 @@ Result<std::int64_t> tensor_bytes(const ir::Tensor& tensor) {
 
 class ArenaWalk {
  public:
-  ArenaWalk(const ir::Model& model, Build build)
-      : model_(model), build_(build), sizes_(kLayouts[static_cast<std::size_t>(build)]) {}
+  ArenaWalk(const ir::Model& model, Build build) : model_(model), build_(build), sizes_(kLayouts[reef::at(build)]) {}
 
   Result<ArenaSize> run() {
     std::size_t tensors = 0;
@@ -153,7 +152,7 @@ class ArenaWalk {
       if (maker.type != Op::VAR_HANDLE || maker.outputs.empty() || maker.outputs[0] != op.inputs[0]) continue;
       if (!kept_variables_.insert(std::string(maker.attributes.get_string("shared_name"))).second) return;
     }
-    const auto bytes = tensor_bytes(graph.tensors[static_cast<std::size_t>(values[at])]);
+    const auto bytes = tensor_bytes(graph.tensors[reef::at(values[at])]);
     if (bytes.ok()) keep_for_kernel(*bytes);
   }
 
@@ -339,7 +338,7 @@ class ArenaWalk {
     for (const std::vector<std::int32_t>* tensors : {&graph.inputs, &graph.outputs}) {
       keep_for_kernel(sizes_.pointer * static_cast<std::int64_t>(tensors->size()));
       for (const std::int32_t index : *tensors) {
-        keep(described_bytes(graph.tensors[static_cast<std::size_t>(index)]), sizes_.pointer);
+        keep(described_bytes(graph.tensors[reef::at(index)]), sizes_.pointer);
       }
     }
   }

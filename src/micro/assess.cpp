@@ -118,7 +118,7 @@ class Assessor {
     for (std::size_t g = is_harmless ? 1 : 0; g < model_.subgraphs.size(); ++g) {
       const ir::Subgraph& graph = model_.subgraphs[g];
       for (const std::int32_t input : graph.inputs) {
-        const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(input)];
+        const ir::Tensor& tensor = graph.tensors[at(input)];
         const bool is_read = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
           return std::find(op.inputs.begin(), op.inputs.end(), input) != op.inputs.end();
         });
@@ -178,11 +178,11 @@ class Assessor {
     for (const std::string_view name : {"then_subgraph_index", "else_subgraph_index", "body_subgraph_index"}) {
       const std::int64_t called = op.attributes.get_int(name, -1);
       if (called < 0 || called >= static_cast<std::int64_t>(model_.subgraphs.size())) continue;
-      const ir::Subgraph& body = model_.subgraphs[static_cast<std::size_t>(called)];
+      const ir::Subgraph& body = model_.subgraphs[at(called)];
       for (std::size_t k = 0; k < std::min(body.outputs.size(), op.outputs.size()); ++k) {
         if (op.outputs[k] < 0 || body.outputs[k] < 0) continue;
-        const ir::Shape& given = body.tensors[static_cast<std::size_t>(body.outputs[k])].shape;
-        const ir::Shape& declared = graph.tensors[static_cast<std::size_t>(op.outputs[k])].shape;
+        const ir::Shape& given = body.tensors[at(body.outputs[k])].shape;
+        const ir::Shape& declared = graph.tensors[at(op.outputs[k])].shape;
         if (given == declared) continue;
         refuse(g, static_cast<std::int32_t>(i), "control-flow-shapes",
                fmt::format(
@@ -273,7 +273,7 @@ class Assessor {
   // They stand in the model's bytes, which are in flash or shared: a program that fills all inputs writes there.
   void note_stored_inputs() {
     for (const std::int32_t input : model_.subgraphs[0].inputs) {
-      const ir::Tensor& tensor = model_.subgraphs[0].tensors[static_cast<std::size_t>(input)];
+      const ir::Tensor& tensor = model_.subgraphs[0].tensors[at(input)];
       if (!ir::is_constant(model_, tensor)) continue;
       note(fmt::format("Input '{}' has a value in the file, which TFLite Micro takes for a constant: leave it alone.",
                        ir::describe_name(tensor.name)));

@@ -328,7 +328,7 @@ TEST(MicroAssess, OtherNumbersAreRefused) {
   made.graph().inputs = {x};
   made.graph().outputs = {y};
   EXPECT_TRUE(has_rule(made.assessed(Target::kTflm), "relu6-scales"));
-  made.graph().tensors[static_cast<std::size_t>(y)].quantization.scale = {0.5F};
+  made.graph().tensors[at(y)].quantization.scale = {0.5F};
   EXPECT_TRUE(made.assessed(Target::kTflm).is_accepted());
 }
 
@@ -338,11 +338,11 @@ TEST(MicroAssess, OtherLastBitsAreSaid) {
     HandMade made;
     const std::int32_t x = made.tensor(DataType::kInt8, {1, 2}), w = made.tensor(DataType::kInt8, {2, 2});
     const std::int32_t b = made.tensor(DataType::kInt32, {2}), y = made.tensor(DataType::kInt8, {1, 2});
-    made.graph().tensors[static_cast<std::size_t>(w)].buffer = made.constant({1, 2, 3, 4});
-    made.graph().tensors[static_cast<std::size_t>(b)].buffer = made.constant({1, 0, 0, 0, 1, 0, 0, 0});
+    made.graph().tensors[at(w)].buffer = made.constant({1, 2, 3, 4});
+    made.graph().tensors[at(b)].buffer = made.constant({1, 0, 0, 0, 1, 0, 0, 0});
     if (per_channel) {
-      made.graph().tensors[static_cast<std::size_t>(w)].quantization.scale = {0.5F, 0.25F};
-      made.graph().tensors[static_cast<std::size_t>(w)].quantization.zero_point = {0, 0};
+      made.graph().tensors[at(w)].quantization.scale = {0.5F, 0.25F};
+      made.graph().tensors[at(w)].quantization.zero_point = {0, 0};
     }
     made.op("FULLY_CONNECTED", {x, w, b}, {y}, kFullyConnected);
     made.graph().inputs = {x};
@@ -372,7 +372,7 @@ TEST(MicroAssess, AnInputWithAValueInTheFileIsToBeLeftAlone) {
   HandMade made;
   const std::int32_t x = made.tensor(DataType::kInt8, {1, 4}), axis = made.tensor(DataType::kInt32, {});
   const std::int32_t y = made.tensor(DataType::kInt8, {1, 2}), z = made.tensor(DataType::kInt8, {1, 2});
-  made.graph().tensors[static_cast<std::size_t>(axis)].buffer = made.constant({1, 0, 0, 0});
+  made.graph().tensors[at(axis)].buffer = made.constant({1, 0, 0, 0});
   made.op("SPLIT", {axis, x}, {y, z}, 49);
   made.graph().inputs = {axis, x};
   made.graph().outputs = {y, z};

@@ -15,12 +15,12 @@ constexpr std::string_view kStaticMemory = "static SDRAM";
 // Whether exported programs link the camera for this model (project_main.cpp).
 bool takes_pictures(const ir::Model& model) {
   if (model.subgraphs[0].inputs.size() != 1) return false;
-  const ir::Tensor& input = model.subgraphs[0].tensors[static_cast<std::size_t>(model.subgraphs[0].inputs[0])];
+  const ir::Tensor& input = model.subgraphs[0].tensors[at(model.subgraphs[0].inputs[0])];
   return input.shape.rank() == 4 && ir::is_integer_8(input.type);
 }
 
 std::int64_t picture_bytes(const ir::Model& model) {
-  const ir::Tensor& input = model.subgraphs[0].tensors[static_cast<std::size_t>(model.subgraphs[0].inputs[0])];
+  const ir::Tensor& input = model.subgraphs[0].tensors[at(model.subgraphs[0].inputs[0])];
   return kBoardCameraBytes + input.shape.checked_elements().value_or(0);
 }
 

@@ -18,7 +18,7 @@ constexpr std::string_view kCutElsewhere =
 
 const ir::Tensor* first_input(const ir::Subgraph& graph, const ir::Operator& op) {
   if (op.inputs.empty() || op.inputs[0] < 0) return nullptr;
-  return &graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+  return &graph.tensors[at(op.inputs[0])];
 }
 
 void check_inputs(const ir::Subgraph& graph, const ir::Operator& op, std::vector<Finding>& findings) {

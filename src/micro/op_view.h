@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/at.h"
 #include "ir/model.h"
 
 namespace reef::micro {
@@ -33,7 +34,7 @@ class OpView {
  private:
   const ir::Tensor* tensor(const std::vector<std::int32_t>& indices, std::size_t i) const {
     if (i >= indices.size() || indices[i] < 0) return nullptr;
-    return &graph_.tensors[static_cast<std::size_t>(indices[i])];
+    return &graph_.tensors[at(indices[i])];
   }
 
   const ir::Model& model_;

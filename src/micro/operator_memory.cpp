@@ -308,9 +308,9 @@ std::optional<OperatorMemory> operator_memory(const OpView& view, Build build) {
   const bool is_hybrid = view.input(1) != nullptr && view.input(1)->type != view.type();
   if (build == Build::kCoral && op == Op::UNIDIRECTIONAL_SEQUENCE_LSTM && is_hybrid) return std::nullopt;
   OperatorMemory memory;
-  memory.parameters = sizes->parameters[static_cast<std::size_t>(build)];
+  memory.parameters = sizes->parameters[at(build)];
   memory.has_pointers = op == Op::FULLY_CONNECTED || op == Op::VAR_HANDLE;
-  memory.at_start = sizes->start[static_cast<std::size_t>(build)];
+  memory.at_start = sizes->start[at(build)];
   for (const Rule& rule : kRules) {
     if (rule.op == op) rule.add(view, build, memory);
   }

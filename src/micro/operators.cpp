@@ -14,6 +14,7 @@ namespace {
 
 #undef MICRO_RELEASE
 #define MICRO_RELEASE(name) constexpr std::string_view kRelease = name;
+#include "base/at.h"
 #include "micro/operators.def"
 #undef MICRO_RELEASE
 #define MICRO_RELEASE(name)
@@ -56,7 +57,7 @@ void append_types(const ir::Subgraph& graph, const std::vector<std::int32_t>& te
   };
   for (const std::int32_t index : tensors) {
     if (index < 0) continue;
-    const std::string name = ir::type_name(graph.tensors[static_cast<std::size_t>(index)].type);
+    const std::string name = ir::type_name(graph.tensors[reef::at(index)].type);
     if (name == last) {
       several = true;
       continue;

@@ -29,7 +29,7 @@ std::string filled(std::string_view text, const std::vector<std::pair<std::strin
 }
 
 const ir::Tensor& tensor_of(const ir::Model& model, std::int32_t index) {
-  return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+  return model.subgraphs[0].tensors[reef::at(index)];
 }
 
 std::string_view c_type(ir::DataType type) {

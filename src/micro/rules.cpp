@@ -193,7 +193,7 @@ Particulars lstm_form(const OpView& view) {
   }
   for (const std::int32_t index : view.op().intermediates) {
     if (index < 0) continue;
-    const Tensor& scales = view.graph().tensors[static_cast<std::size_t>(index)];
+    const Tensor& scales = view.graph().tensors[reef::at(index)];
     if (elements_of(scales) == 0) continue;
     return fmt::format("'{}', which only carries scales, has shape {}; it must be empty",
                        ir::describe_name(scales.name), scales.shape.to_string());

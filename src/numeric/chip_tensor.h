@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/at.h"
+
 namespace reef::numeric {
 
 // Eight polynomials of degree 4 and the seven arguments where one gives way to the next.
@@ -30,7 +32,7 @@ struct ChipTable {
     while (segment < breaks.size() && x >= breaks[segment]) ++segment;
     const auto& c = segments[segment];
     float y = c[4];
-    for (int power = 3; power >= 0; --power) y = y * x + c[static_cast<std::size_t>(power)];
+    for (int power = 3; power >= 0; --power) y = y * x + c[reef::at(power)];
     return y;
   }
 };

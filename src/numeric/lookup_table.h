@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/at.h"
 #include "numeric/fixed_point.h"
 
 namespace reef::numeric {
@@ -86,7 +87,7 @@ Table16 make_table16(Float input_scale, std::int32_t input_zero_point, Float out
     const Float sample = std::round(value * inverse_scale);
     const Float interpolated = std::round((next * inverse_scale + sample) / 2);
     const Float error = interpolated - std::round(middle * inverse_scale);
-    table[static_cast<std::size_t>(i)] = saturated(sample - std::round(error / 2));
+    table[at(i)] = saturated(sample - std::round(error / 2));
   }
   table[kSteps] = saturated(std::round(function(input_max) * inverse_scale));
   return table;

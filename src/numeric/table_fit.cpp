@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/at.h"
+
 namespace reef::numeric {
 namespace {
 
@@ -50,7 +52,7 @@ class Fitter {
     int begin = 0;
     for (std::size_t piece = 0; begin < kCodes; ++piece) {
       if (piece == table.segments.size()) return false;
-      if (piece > 0) table.breaks[piece - 1] = arguments_[static_cast<std::size_t>(begin)];
+      if (piece > 0) table.breaks[piece - 1] = arguments_[reef::at(begin)];
       Polynomial polynomial{};
       begin = longest_piece(begin, error, polynomial);
       for (std::size_t rest = piece; rest < table.segments.size(); ++rest) table.segments[rest] = polynomial;
@@ -77,7 +79,7 @@ class Fitter {
 
   static float at(const Polynomial& polynomial, float x) {
     float y = polynomial[kDegree];
-    for (int power = kDegree - 1; power >= 0; --power) y = y * x + polynomial[static_cast<std::size_t>(power)];
+    for (int power = kDegree - 1; power >= 0; --power) y = y * x + polynomial[reef::at(power)];
     return y;
   }
 
@@ -92,8 +94,7 @@ class Fitter {
 
   // By least squares in a variable that runs from -1 to 1; nothing where too few values count.
   bool polynomial_for(int begin, int end, int degree, Polynomial& result) const {
-    const double first = arguments_[static_cast<std::size_t>(begin)],
-                 last = arguments_[static_cast<std::size_t>(end - 1)];
+    const double first = arguments_[reef::at(begin)], last = arguments_[reef::at(end - 1)];
     const double centre = (first + last) / 2, half = end - begin > 1 ? (last - first) / 2 : 1;
     std::array<std::array<double, kDegree + 2>, kDegree + 1> rows{};
     for (int code = begin; code < end; ++code) {
@@ -104,9 +105,8 @@ class Fitter {
       powers[0] = 1;
       for (std::size_t k = 1; k < powers.size(); ++k) powers[k] = powers[k - 1] * t;
       for (int row = 0; row <= degree; ++row) {
-        for (int column = 0; column <= degree; ++column)
-          rows[row][column] += powers[static_cast<std::size_t>(row + column)];
-        rows[row][degree + 1] += powers[static_cast<std::size_t>(row)] * values_[index];
+        for (int column = 0; column <= degree; ++column) rows[row][column] += powers[reef::at(row + column)];
+        rows[row][degree + 1] += powers[reef::at(row)] * values_[index];
       }
     }
     if (!solve(rows, degree + 1)) return false;
@@ -114,8 +114,7 @@ class Fitter {
     std::array<double, kDegree + 1> expanded{};
     for (int power = degree; power >= 0; --power) {
       for (int k = kDegree; k >= 0; --k) {
-        expanded[static_cast<std::size_t>(k)] = -expanded[static_cast<std::size_t>(k)] * centre / half +
-                                                (k > 0 ? expanded[static_cast<std::size_t>(k - 1)] / half : 0);
+        expanded[reef::at(k)] = -expanded[reef::at(k)] * centre / half + (k > 0 ? expanded[reef::at(k - 1)] / half : 0);
       }
       expanded[0] += rows[power][degree + 1];
     }

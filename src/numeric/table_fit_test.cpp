@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of eight polynomials against the functions they were made for, at all 256 codes.
 #include "numeric/table_fit.h"
+#include "base/at.h"
 
 #include <cmath>
 #include <limits>
@@ -22,7 +23,7 @@ template <typename Function>
 TableFit fitted(const Case& c, const Function& function) {
   CodeValues values{};
   for (int code = 0; code < 256; ++code) {
-    values[static_cast<std::size_t>(code)] =
+    values[at(code)] =
         function(static_cast<double>(c.scale) * (code - c.zero_point)) / static_cast<double>(c.output_scale);
   }
   return fit_table(values, c.scale, c.zero_point, c.output_zero_point);

@@ -44,8 +44,8 @@ void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_
   for (std::int64_t i = 1; i < along; ++i) {
     const T* candidates = input + i * stride;
     for (std::int64_t j = 0; j < count; ++j) {
-      if (better<T, kWantMax, kNanLoses>(candidates[j], best[static_cast<std::size_t>(j)])) {
-        best[static_cast<std::size_t>(j)] = candidates[j];
+      if (better<T, kWantMax, kNanLoses>(candidates[j], best[reef::at(j)])) {
+        best[reef::at(j)] = candidates[j];
         output[j] = static_cast<Index>(i);
       }
     }

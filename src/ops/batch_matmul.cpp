@@ -142,7 +142,7 @@ std::vector<T> transposed(const T* from, std::int64_t count, std::int64_t rows, 
   for (std::int64_t m = 0; m < count; ++m) {
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t c = 0; c < columns; ++c) {
-        result[static_cast<std::size_t>((m * columns + c) * rows + r)] = from[(m * rows + r) * columns + c];
+        result[reef::at((m * columns + c) * rows + r)] = from[(m * rows + r) * columns + c];
       }
     }
   }
@@ -166,7 +166,7 @@ PackedRows pack_y(const Product& p, const Tensor& y, std::int32_t zero_point) {
   for (std::int64_t m = 0; m < p.y.matrices(); ++m) {
     for (std::int64_t k = 0; k < p.depth; ++k) {
       widen_elements(y, (m * p.depth + k) * p.columns, p.columns, zero_point, line.data());
-      for (std::int64_t n = 0; n < p.columns; ++n) packed.row(m * p.columns + n)[k] = line[static_cast<std::size_t>(n)];
+      for (std::int64_t n = 0; n < p.columns; ++n) packed.row(m * p.columns + n)[k] = line[reef::at(n)];
     }
   }
   return packed;
@@ -336,9 +336,8 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
           const auto x_row = static_cast<std::size_t>(p.hybrid_matrix(p.x, batch) * p.rows + row);
           const std::int64_t y_row = p.hybrid_matrix(p.y, batch) * p.columns + column;
           for (std::int64_t i = 0; i < count; ++i) {
-            const std::int32_t sum =
-                less_offset(sums[i], column_sums[static_cast<std::size_t>(y_row + i)], q.zero_points[x_row]);
-            const float scale = q.scales[x_row] * scales[static_cast<std::size_t>(column + i)];
+            const std::int32_t sum = less_offset(sums[i], column_sums[reef::at(y_row + i)], q.zero_points[x_row]);
+            const float scale = q.scales[x_row] * scales[reef::at(column + i)];
             output[(batch * p.rows + row) * p.columns + column + i] = 0.0f + scale * static_cast<float>(sum);
           }
         });

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/shape.h"
 
 namespace reef::ops {
@@ -148,7 +149,7 @@ class BroadcastPlan<N>::RunOperand {
     // One row again and again: a buffer with as many as a run needs, wherever in a row it begins.
     period_ = !is_dense_ && plan_.is_repeated_row(index_) ? plan_.levels_[0].size : 0;
     if (period_ == 0) return;
-    for (std::int64_t i = 0; i < period_; ++i) buffer_[static_cast<std::size_t>(i)] = all_[i * plan_.step(index_)];
+    for (std::int64_t i = 0; i < period_; ++i) buffer_[reef::at(i)] = all_[i * plan_.step(index_)];
     for (std::size_t filled = static_cast<std::size_t>(period_); filled < buffer_.size(); filled *= 2) {
       std::copy_n(buffer_.data(), std::min(filled, buffer_.size() - filled), buffer_.data() + filled);
     }

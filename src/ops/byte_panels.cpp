@@ -23,8 +23,7 @@ kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std
     std::vector<std::int16_t> all(static_cast<std::size_t>(weights.elements()));
     widen_elements(weights, 0, weights.elements(), zero_point, all.data());
     panels.pack([&](std::int64_t channel, std::int16_t* to) {
-      for (std::int64_t i = 0; i < s.depth(); ++i)
-        to[i] = all[static_cast<std::size_t>(i * s.output_channels + channel)];
+      for (std::int64_t i = 0; i < s.depth(); ++i) to[i] = all[reef::at(i * s.output_channels + channel)];
     });
     return panels;
   }

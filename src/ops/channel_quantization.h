@@ -27,7 +27,7 @@ void for_each_channel_run(const ChannelQuantization& q, std::int64_t from, std::
   while (from < to) {
     const std::int64_t run = from / q.inner;
     const std::int64_t end = std::min(to, (run + 1) * q.inner);
-    body(q.channels[static_cast<std::size_t>(run % count)], from, end);
+    body(q.channels[at(run % count)], from, end);
     from = end;
   }
 }

@@ -163,7 +163,7 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
     const std::int32_t y = i < b.rank() ? b.last(i) : 1;
     REEF_REQUIRE(x == y || x == 1 || y == 1, "shapes {} and {} cannot be broadcast together", a.to_string(),
                  b.to_string());
-    dims[static_cast<std::size_t>(rank - 1 - i)] = x == 1 ? y : x;
+    dims[at(rank - 1 - i)] = x == 1 ? y : x;
   }
   return Shape(std::move(dims));
 }

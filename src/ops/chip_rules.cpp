@@ -57,7 +57,7 @@ std::optional<std::vector<bool>> named_axes(const OpContext& ctx) {
   std::vector<bool> named(static_cast<std::size_t>(rank));
   for (const std::int64_t axis : *axes) {
     if (axis < -rank || axis >= rank) return std::nullopt;
-    named[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
+    named[reef::at(axis < 0 ? axis + rank : axis)] = true;
   }
   return named;
 }

@@ -99,7 +99,7 @@ TEST(ChipWork, ShapesThatAreNotKnownOrAbsurdAreNoWork) {
     NetworkBuilder b(8, 8, 4);
     ir::Model model = b.finish(b.conv(b.input(), 4));
     for (const std::int32_t tensor : {0, model.subgraphs[0].outputs[0]}) {
-      model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].shape = shape;
+      model.subgraphs[0].tensors[at(tensor)].shape = shape;
     }
     const ChipWork work = chip_work(StaticOps(model).context(0));
     EXPECT_EQ(work.tensor_cycles + work.move_cycles, 0) << shape.to_string();

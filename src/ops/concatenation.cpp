@@ -90,8 +90,8 @@ Status run(RunContext& ctx, int axis, const std::vector<Table>& tables) {
     if (tables.empty() || has_same_quantization(input, output)) {
       copy(ctx, {.loops = {{rows, row_bytes, to_stride}}, .run_bytes = row_bytes}, input.data, to);
     } else {
-      requantize(ctx, tables[static_cast<std::size_t>(i)], rows, row_bytes, to_stride,
-                 reinterpret_cast<const std::uint8_t*>(input.data), reinterpret_cast<std::uint8_t*>(to));
+      requantize(ctx, tables[at(i)], rows, row_bytes, to_stride, reinterpret_cast<const std::uint8_t*>(input.data),
+                 reinterpret_cast<std::uint8_t*>(to));
     }
     to += row_bytes;
   }

@@ -90,7 +90,7 @@ inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::
   const kernels::FloatOutput finish = float_output(ctx, bias_index, hybrid.range);
   return [=, &hybrid, &batch_scales](std::int64_t pixel, std::int64_t first, const std::int64_t* sums,
                                      std::int64_t count) {
-    const float batch_scale = batch_scales[static_cast<std::size_t>(pixel / pixels)];
+    const float batch_scale = batch_scales[reef::at(pixel / pixels)];
     const float* scales = hybrid.channel_scales.data() + first;
     float* to = output + pixel * channels + first;
     const bool scales_first = hybrid.scales_first;

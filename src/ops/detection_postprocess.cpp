@@ -126,10 +126,9 @@ struct Detector {
     return {options.score_threshold, options.iou_threshold, max_boxes};
   }
   void put(std::int64_t place, std::int32_t box, std::int32_t klass, float score) const {
-    std::memcpy(ctx.output(0).data + place * static_cast<std::int64_t>(sizeof(Box)),
-                &boxes[static_cast<std::size_t>(box)], sizeof(Box));
-    ctx.output(1).mutable_values<float>()[static_cast<std::size_t>(place)] = static_cast<float>(klass);
-    ctx.output(2).mutable_values<float>()[static_cast<std::size_t>(place)] = score;
+    std::memcpy(ctx.output(0).data + place * static_cast<std::int64_t>(sizeof(Box)), &boxes[at(box)], sizeof(Box));
+    ctx.output(1).mutable_values<float>()[at(place)] = static_cast<float>(klass);
+    ctx.output(2).mutable_values<float>()[at(place)] = score;
   }
 };
 
@@ -141,7 +140,7 @@ void detect_fast(Detector& detector) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::span<const float> scores = detector.class_scores(static_cast<std::int32_t>(i));
       const auto klass = static_cast<std::size_t>(kernels::largest_scores(scores, classes)[0]);
-      best[static_cast<std::size_t>(i)] = scores[klass];
+      best[at(i)] = scores[klass];
     }
   });
   const std::vector<std::int32_t> selected = kernels::suppress_overlaps(
@@ -150,7 +149,7 @@ void detect_fast(Detector& detector) {
     const std::span<const float> scores = detector.class_scores(box);
     std::int64_t place = detector.count++ * options.max_classes_per_detection;
     for (const std::int32_t klass : kernels::largest_scores(scores, classes)) {
-      detector.put(place++, box, klass, scores[static_cast<std::size_t>(klass)]);
+      detector.put(place++, box, klass, scores[at(klass)]);
     }
   }
 }
@@ -165,12 +164,12 @@ struct Candidate {
 std::vector<Candidate> detect_class(const Detector& detector, std::int32_t klass, std::int32_t max_boxes) {
   std::vector<float> scores(detector.boxes.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    scores[i] = detector.class_scores(static_cast<std::int32_t>(i))[static_cast<std::size_t>(klass)];
+    scores[i] = detector.class_scores(static_cast<std::int32_t>(i))[at(klass)];
   }
   std::vector<Candidate> candidates;
   for (const std::int32_t box : kernels::suppress_overlaps(detector.ctx.environment()->threads(), detector.boxes,
                                                            scores, detector.limits(max_boxes))) {
-    candidates.push_back({box, klass, scores[static_cast<std::size_t>(box)]});
+    candidates.push_back({box, klass, scores[at(box)]});
   }
   return candidates;
 }
@@ -185,7 +184,7 @@ void detect_regular(Detector& detector) {
     std::vector<std::vector<Candidate>> by_class(static_cast<std::size_t>(count));
     detector.ctx.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        by_class[static_cast<std::size_t>(i)] = detect_class(detector, static_cast<std::int32_t>(first + i), per_class);
+        by_class[at(i)] = detect_class(detector, static_cast<std::int32_t>(first + i), per_class);
       }
     });
     // Class after class: of equal scores the earlier class comes first, and the list never grows beyond its limit.
@@ -215,7 +214,7 @@ Status run(RunContext& ctx, const Options& options, const Quantizations& quantiz
     const Box box =
         kernels::decode_box(encoded.box(i * ctx.input(0).shape[2]), anchors.box(i * kCoordinates), options.scales);
     REEF_REQUIRE(!(box.y_min > box.y_max || box.x_min > box.x_max), "box {} has a negative height or width", i);
-    boxes[static_cast<std::size_t>(i)] = box;
+    boxes[at(i)] = box;
   }
   const std::int64_t score_count = box_count * row;
   const auto* scores = reinterpret_cast<const float*>(ctx.input(1).data);

@@ -63,7 +63,7 @@ Result<Kernel> prepare_dequantizing(const PrepareContext& ctx, std::int64_t colu
       const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(id)];
       widen_elements(bytes, id * columns, columns, 0, row.data());
       for (std::int64_t c = 0; c < columns; ++c) {
-        output[position * columns + c] = static_cast<float>(row[static_cast<std::size_t>(c)]) * scale;
+        output[position * columns + c] = static_cast<float>(row[at(c)]) * scale;
       }
     });
   });

@@ -74,7 +74,7 @@ Kernel hybrid_panels_kernel(const PrepareContext& ctx, const ConvShape& s, const
       const std::int64_t begin = image * whole + index * together,
                          end = std::min(begin + together, (image + 1) * whole);
       sums.resize(static_cast<std::size_t>((end - begin) * width));
-      const std::int32_t zero_point = is_by_image ? quantized.zero_points[static_cast<std::size_t>(image)] : 0;
+      const std::int32_t zero_point = is_by_image ? quantized.zero_points[reef::at(image)] : 0;
       kernels::convolve_sums<std::int8_t>(s, quantized.values.data(), zero_point, *panels, begin, end, sums.data());
       kernels::in_vectors([&] {
         for (std::int64_t pixel = begin; pixel < end; ++pixel) {

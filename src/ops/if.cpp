@@ -23,7 +23,7 @@ Status infer(InferContext& ctx) {
   }
   REEF_REQUIRE(static_cast<int>(then_shapes.size()) == ctx.output_count(),
                "the branches have {} results for {} outputs", then_shapes.size(), ctx.output_count());
-  for (int i = 0; i < ctx.output_count(); ++i) ctx.set_output_shape(i, then_shapes[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ctx.output_count(); ++i) ctx.set_output_shape(i, then_shapes[at(i)]);
   return ok_status();
 }
 

@@ -31,7 +31,7 @@ class IndexTuples {
   // Place of tuple i's slice, in elements. Only after check().
   std::int64_t offset(std::int64_t i) const {
     std::int64_t result = 0;
-    for (int d = 0; d < depth_; ++d) result += indices_[i * depth_ + d] * strides_[static_cast<std::size_t>(d)];
+    for (int d = 0; d < depth_; ++d) result += indices_[i * depth_ + d] * strides_[at(d)];
     return result;
   }
 

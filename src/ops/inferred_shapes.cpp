@@ -21,7 +21,7 @@ class BoundOp {
     const std::vector<ir::Tensor>& all = model.subgraphs[subgraph].tensors;
     const auto bind_one = [&](std::size_t slot, std::int32_t id) -> Tensor* {
       if (id < 0) return nullptr;
-      bind(tensors_[slot], all[static_cast<std::size_t>(id)], is_constant(id));
+      bind(tensors_[slot], all[at(id)], is_constant(id));
       return &tensors_[slot];
     };
     for (std::size_t i = 0; i < op.inputs.size(); ++i) inputs.push_back(bind_one(i, op.inputs[i]));
@@ -59,7 +59,7 @@ class BoundOp {
 };
 
 std::string tensor_text(const ir::Model& model, std::size_t subgraph, std::int32_t tensor) {
-  return ir::describe_name(model.subgraphs[subgraph].tensors[static_cast<std::size_t>(tensor)].name);
+  return ir::describe_name(model.subgraphs[subgraph].tensors[at(tensor)].name);
 }
 
 // Custom ops of one name exist in several kinds: one that this version would refuse may be somebody else's.
@@ -102,12 +102,10 @@ std::optional<std::vector<ir::Shape>> inferred_shapes(const ir::Model& model, st
 
 Status check_declared_shapes(const ir::Model& model, std::size_t subgraph, const ir::Operator& op) {
   const std::vector<ir::Tensor>& tensors = model.subgraphs[subgraph].tensors;
-  const auto is_constant = [&](std::int32_t id) {
-    return ir::is_constant(model, tensors[static_cast<std::size_t>(id)]);
-  };
+  const auto is_constant = [&](std::int32_t id) { return ir::is_constant(model, tensors[at(id)]); };
   REEF_ASSIGN_OR_RETURN(const std::vector<ir::Shape> shapes, infer_shapes(model, subgraph, op, is_constant));
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const ir::Tensor& tensor = tensors[static_cast<std::size_t>(op.outputs[i])];
+    const ir::Tensor& tensor = tensors[at(op.outputs[i])];
     REEF_REQUIRE(tensor.shape == shapes[i], "{}: output '{}' is declared as {}, but the operator gives {}", op.type,
                  tensor_text(model, subgraph, op.outputs[i]), tensor.shape.to_string(), shapes[i].to_string());
   }

@@ -52,9 +52,7 @@ struct Point {
 };
 
 Matrix transform(const Options& o, std::span<const float> landmarks) {
-  const auto at = [&](std::int64_t i) {
-    return Point{landmarks[static_cast<std::size_t>(i * 3)], landmarks[static_cast<std::size_t>(i * 3 + 1)]};
-  };
+  const auto at = [&](std::int64_t i) { return Point{landmarks[reef::at(i * 3)], landmarks[reef::at(i * 3 + 1)]}; };
   const Point left = at(o.left), right = at(o.right);
   const float angle = o.angle - std::atan2(right.y - left.y, right.x - left.x);
   const auto rotated = [](Point p, float by) {

@@ -183,7 +183,7 @@ std::string takes_mean_of_many_pixels(const OpContext& ctx) {
   const Shape& input = ctx.input(0).shape;
   if (!axes) return "";
   std::int64_t pixels = 1;
-  for (int i = 0; i + 1 < input.rank(); ++i) pixels *= (*axes)[static_cast<std::size_t>(i)] ? input[i] : 1;
+  for (int i = 0; i + 1 < input.rank(); ++i) pixels *= (*axes)[at(i)] ? input[i] : 1;
   if (pixels <= kMostPixelsOnChip) return "";
   return fmt::format("input is {}: means of {} pixels", chip::shape_text(input), chip::number_text(pixels));
 }

@@ -59,7 +59,7 @@ Status run(RunContext& ctx, std::int64_t edge) {
     for (std::int64_t row = begin; row < end; ++row) {
       std::int64_t rest = row, offset = 0, stride = inner.size * run_bytes;
       for (int d = padded - 1; d-- > 0;) {
-        const Mirror& outer = mirrors[static_cast<std::size_t>(d)];
+        const Mirror& outer = mirrors[reef::at(d)];
         offset += outer.source(rest % shape[d]) * stride;
         rest /= shape[d];
         stride *= outer.size;

@@ -50,7 +50,7 @@ std::vector<std::int64_t> dense_strides(const Shape& shape, std::int64_t element
   // Unsigned: with an empty dimension the others may be of any size, and their product meaningless.
   auto stride = static_cast<std::uint64_t>(element_bytes);
   for (int d = shape.rank(); d-- > 0;) {
-    strides[static_cast<std::size_t>(d)] = static_cast<std::int64_t>(stride);
+    strides[at(d)] = static_cast<std::int64_t>(stride);
     stride *= static_cast<std::uint64_t>(shape[d]);
   }
   return strides;

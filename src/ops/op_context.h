@@ -110,13 +110,13 @@ class OpContext {
   int input_count() const { return static_cast<int>(inputs_.size()); }
   int output_count() const { return static_cast<int>(outputs_.size()); }
   // False for an index beyond the end and for an optional input left out.
-  bool has_input(int i) const { return i < input_count() && inputs_[static_cast<std::size_t>(i)] != nullptr; }
+  bool has_input(int i) const { return i < input_count() && inputs_[at(i)] != nullptr; }
   // Precondition: has_input(i).
-  const Tensor& input(int i) const { return *inputs_[static_cast<std::size_t>(i)]; }
-  const Tensor& output(int i) const { return *outputs_[static_cast<std::size_t>(i)]; }
+  const Tensor& input(int i) const { return *inputs_[at(i)]; }
+  const Tensor& output(int i) const { return *outputs_[at(i)]; }
   // A tensor that only carries types and scales (LSTM); null beyond the end. Known from prepare on.
   const Tensor* intermediate(int i) const {
-    return static_cast<std::size_t>(i) < intermediates_.size() ? intermediates_[static_cast<std::size_t>(i)] : nullptr;
+    return static_cast<std::size_t>(i) < intermediates_.size() ? intermediates_[at(i)] : nullptr;
   }
   void set_intermediates(std::span<Tensor* const> intermediates) { intermediates_ = intermediates; }
   // Null only in shape inference outside of an interpreter (importers, verifiers).
@@ -145,7 +145,7 @@ class InferContext : public OpContext {
   // Whether the shapes rest on values that may differ next time.
   bool used_changing_values() const { return used_changing_values_; }
 
-  void set_output_shape(int i, Shape shape) { outputs_[static_cast<std::size_t>(i)]->shape = std::move(shape); }
+  void set_output_shape(int i, Shape shape) { outputs_[at(i)]->shape = std::move(shape); }
 
  private:
   mutable bool used_changing_values_ = false;
@@ -176,9 +176,9 @@ class RunContext : public OpContext {
       : OpContext(op, inputs, outputs, environment), scratch_(scratch) {}
 
   using OpContext::output;
-  Tensor& output(int i) { return *outputs_[static_cast<std::size_t>(i)]; }
+  Tensor& output(int i) { return *outputs_[at(i)]; }
   // An input that the op may change. Precondition: has_input(i) and input(i).is_variable (check in prepare).
-  Tensor& variable(int i) { return *inputs_[static_cast<std::size_t>(i)]; }
+  Tensor& variable(int i) { return *inputs_[at(i)]; }
   std::span<std::byte> scratch() const { return scratch_; }
   Status resize_output(int i, const Shape& shape) { return environment_->resize_output(output(i), shape); }
 

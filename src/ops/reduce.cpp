@@ -18,7 +18,7 @@ Result<std::vector<bool>> reduced_dimensions(const Axes& axes, int rank) {
   if (rank == 0) return reduced;
   for (const std::int64_t axis : axes) {
     REEF_ASSIGN_OR_RETURN(const int dimension, normalize_axis(axis, rank));
-    reduced[static_cast<std::size_t>(dimension)] = true;
+    reduced[at(dimension)] = true;
   }
   return reduced;
 }
@@ -33,7 +33,7 @@ Status infer_reduce(InferContext& ctx) {
   const bool keep_dims = ctx.attributes().get_bool("keep_dims");
   Shape output;
   for (int i = 0; i < input.rank(); ++i) {
-    if (!reduced[static_cast<std::size_t>(i)]) {
+    if (!reduced[at(i)]) {
       output.push_back(input[i]);
     } else if (keep_dims) {
       output.push_back(1);

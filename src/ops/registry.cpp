@@ -71,7 +71,7 @@ Status check_arity(const OpDef& def, const ir::Operator& op) {
   REEF_REQUIRE(outputs >= def.outputs.min && outputs <= def.outputs.max, "{} has {} to {} outputs, but {} are given",
                def.name, def.outputs.min, def.outputs.max, outputs);
   for (int i = 0; i < def.inputs.min; ++i) {
-    REEF_REQUIRE(op.inputs[static_cast<std::size_t>(i)] >= 0, "input {} is left out, but the op needs it", i);
+    REEF_REQUIRE(op.inputs[at(i)] >= 0, "input {} is left out, but the op needs it", i);
   }
   return ok_status();
 }

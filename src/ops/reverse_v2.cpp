@@ -13,8 +13,8 @@ Result<std::vector<bool>> reversed_axes(const OpContext& ctx) {
   std::vector<bool> reversed(static_cast<std::size_t>(rank));
   for (const std::int64_t value : values) {
     REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(value, rank));
-    REEF_REQUIRE(!reversed[static_cast<std::size_t>(axis)], "dimension {} is listed twice", axis);
-    reversed[static_cast<std::size_t>(axis)] = true;
+    REEF_REQUIRE(!reversed[at(axis)], "dimension {} is listed twice", axis);
+    reversed[at(axis)] = true;
   }
   return reversed;
 }

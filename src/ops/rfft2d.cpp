@@ -55,11 +55,11 @@ void transform(const float* from, std::int64_t height, std::int64_t width, const
   }
   for (std::int64_t x = 0; x < columns; ++x) {
     for (std::int64_t y = 0; y < length.rows; ++y) {
-      column[static_cast<std::size_t>(y)] = rows[static_cast<std::size_t>(y * columns + x)];
+      column[at(y)] = rows[at(y * columns + x)];
     }
     along_column(column);
     for (std::int64_t y = 0; y < length.rows; ++y) {
-      to[y * columns + x] = std::complex<float>(column[static_cast<std::size_t>(y)]);
+      to[y * columns + x] = std::complex<float>(column[at(y)]);
     }
   }
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/at.h"
 #include "ir/describe.h"
 #include "ir/op.h"
 #include "ir/verify.h"
@@ -136,11 +135,11 @@ SettledShapes settle_shapes(ir::Model& model) {
 }
 
 std::string describe(const ir::Model& model, const ShapeCorrection& correction) {
-  const ir::Subgraph& graph = model.subgraphs[static_cast<std::size_t>(correction.subgraph)];
+  const ir::Subgraph& graph = model.subgraphs[at(correction.subgraph)];
   return fmt::format("op {} {} gives '{}' shape {}, the file declares {}", correction.op,
-                     ir::describe_name(graph.operators[static_cast<std::size_t>(correction.op)].type),
-                     ir::describe_name(graph.tensors[static_cast<std::size_t>(correction.tensor)].name),
-                     correction.given.to_string(), correction.declared.to_string());
+                     ir::describe_name(graph.operators[at(correction.op)].type),
+                     ir::describe_name(graph.tensors[at(correction.tensor)].name), correction.given.to_string(),
+                     correction.declared.to_string());
 }
 
 }  // namespace reef::ops

@@ -8,7 +8,7 @@ namespace {
 
 Shape piece_shape(const Tensor& input, const Pieces& pieces, int i) {
   Shape shape = input.shape;
-  shape[pieces.axis] = static_cast<std::int32_t>(pieces.sizes[static_cast<std::size_t>(i)]);
+  shape[pieces.axis] = static_cast<std::int32_t>(pieces.sizes[at(i)]);
   return shape;
 }
 
@@ -36,7 +36,7 @@ Result<std::vector<Move>> split_moves(const OpContext& ctx, int number, const Pi
   const std::int64_t from_stride = input.shape[pieces.axis] * inner_bytes;
   std::int64_t from = 0;
   for (int i = 0; i < ctx.output_count(); ++i) {
-    const std::int64_t row_bytes = pieces.sizes[static_cast<std::size_t>(i)] * inner_bytes;
+    const std::int64_t row_bytes = pieces.sizes[at(i)] * inner_bytes;
     moves.push_back(
         {number,
          i,

@@ -20,11 +20,11 @@ Status infer(InferContext& ctx) {
     REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(value, input.rank()));
     REEF_REQUIRE(input[axis] == 1, "dimension {} of {} is not of size 1 and cannot be dropped", axis,
                  input.to_string());
-    drops[static_cast<std::size_t>(axis)] = true;
+    drops[at(axis)] = true;
   }
   Shape result;
   for (int d = 0; d < input.rank(); ++d) {
-    const bool is_dropped = listed.empty() ? input[d] == 1 : drops[static_cast<std::size_t>(d)];
+    const bool is_dropped = listed.empty() ? input[d] == 1 : drops[at(d)];
     if (!is_dropped) result.push_back(input[d]);
   }
   return give_shape(ctx, std::move(result));
@@ -36,11 +36,11 @@ std::string drops_inner_dimension(const OpContext& ctx) {
   const std::vector<std::int64_t> named = ctx.attributes().get_ints("squeeze_dims");
   for (std::int64_t axis : named) {
     if (axis < 0) axis += input.rank();
-    if (axis >= 0 && axis < input.rank()) drops[static_cast<std::size_t>(axis)] = true;
+    if (axis >= 0 && axis < input.rank()) drops[at(axis)] = true;
   }
   bool has_size = false;  // some dimension so far is above 1
   for (int i = 0; i < input.rank(); ++i) {
-    const bool dropped = input[i] == 1 && (named.empty() || drops[static_cast<std::size_t>(i)]);
+    const bool dropped = input[i] == 1 && (named.empty() || drops[at(i)]);
     if (dropped && has_size) return fmt::format("dimension {} of input {} is dropped", i, chip::shape_text(input));
     has_size = has_size || input[i] > 1;
   }

@@ -14,7 +14,7 @@ Tensor bind(const ir::Model& model, const ir::Tensor& tensor) {
   bound.quantization = &tensor.quantization;
   bound.is_variable = tensor.is_variable;
   const Bytes& data = ir::constant_data(model, tensor);
-  bound.is_constant = !data.empty() || model.buffers[static_cast<std::size_t>(tensor.buffer)].is_empty_constant;
+  bound.is_constant = !data.empty() || model.buffers[at(tensor.buffer)].is_empty_constant;
   // Ops see mutable memory because kernels write their outputs; nothing here runs one.
   if (bound.is_constant) bound.data = reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(data.span().data()));
   bound.bytes = data.span().size();
@@ -30,7 +30,7 @@ StaticOps::StaticOps(const ir::Model& model, std::size_t subgraph) : graph_(&mod
     std::vector<Tensor*> result;
     result.reserve(indices.size());
     for (const std::int32_t index : indices) {
-      result.push_back(index < 0 ? nullptr : &tensors_[static_cast<std::size_t>(index)]);
+      result.push_back(index < 0 ? nullptr : &tensors_[at(index)]);
     }
     return result;
   };
@@ -42,7 +42,7 @@ StaticOps::StaticOps(const ir::Model& model, std::size_t subgraph) : graph_(&mod
 }
 
 OpContext StaticOps::context(std::int32_t index) const {
-  const Operands& operands = operands_[static_cast<std::size_t>(index)];
+  const Operands& operands = operands_[at(index)];
   OpContext context(op(index), operands.inputs, operands.outputs, nullptr);
   context.set_intermediates(operands.intermediates);
   return context;

@@ -19,12 +19,12 @@ class StaticOps {
 
   std::int32_t count() const { return static_cast<std::int32_t>(graph_->operators.size()); }
   const ir::Subgraph& graph() const { return *graph_; }
-  const ir::Operator& op(std::int32_t index) const { return graph_->operators[static_cast<std::size_t>(index)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph_->operators[at(index)]; }
   // Null: an op this version does not know, or one whose numbers of inputs and outputs are not the op's.
-  const OpDef* definition(std::int32_t index) const { return definitions_[static_cast<std::size_t>(index)]; }
+  const OpDef* definition(std::int32_t index) const { return definitions_[at(index)]; }
   // Lives as long as this. Kernels must not be run on it: constants are shared with the model.
   OpContext context(std::int32_t index) const;
-  const Tensor& tensor(std::int32_t index) const { return tensors_[static_cast<std::size_t>(index)]; }
+  const Tensor& tensor(std::int32_t index) const { return tensors_[at(index)]; }
 
  private:
   struct Operands {

@@ -29,7 +29,7 @@ Status store_results(RunContext& ctx, std::span<const OwnedTensor> results) {
   REEF_REQUIRE(static_cast<int>(results.size()) == ctx.output_count(), "the subgraph has {} results for {} outputs",
                results.size(), ctx.output_count());
   for (int i = 0; i < ctx.output_count(); ++i) {
-    const OwnedTensor& result = results[static_cast<std::size_t>(i)];
+    const OwnedTensor& result = results[at(i)];
     REEF_REQUIRE(result.type == ctx.output(i).type, "result {} of the subgraph is {}, but output '{}' is {}", i,
                  ir::type_name(result.type), ctx.output(i).name, ir::type_name(ctx.output(i).type));
     REEF_RETURN_IF_ERROR(ctx.resize_output(i, result.shape));

@@ -80,7 +80,7 @@ numeric::CodeValues values_of(const ir::Operator& op, const ChipAffine& in, cons
   for (int code = 0; code < 256; ++code) {
     const double value =
         function(static_cast<double>(in.scale) * (code - in.zero_point)) / static_cast<double>(out.scale);
-    values[static_cast<std::size_t>(code)] = value;
+    values[at(code)] = value;
   }
   return values;
 }

@@ -29,7 +29,7 @@ struct Picture {
 
   float at(std::int64_t y, std::int64_t x, std::int64_t c) const {
     if (y >= height || x >= width) return 0;
-    return values[static_cast<std::size_t>((y * width + x) * channels + c)];
+    return values[reef::at((y * width + x) * channels + c)];
   }
 
   // All channels at a place, to `out`.

@@ -22,8 +22,8 @@ Result<std::vector<int>> permutation(const OpContext& ctx) {
   std::vector<bool> seen(static_cast<std::size_t>(rank));
   for (const std::int64_t value : values) {
     REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(value, rank));
-    REEF_REQUIRE(!seen[static_cast<std::size_t>(axis)], "dimension {} occurs twice in the permutation", axis);
-    seen[static_cast<std::size_t>(axis)] = true;
+    REEF_REQUIRE(!seen[at(axis)], "dimension {} occurs twice in the permutation", axis);
+    seen[at(axis)] = true;
     axes.push_back(axis);
   }
   return axes;

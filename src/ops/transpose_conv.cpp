@@ -252,7 +252,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
         });
         float* to = output + (part.row * s.x.output + x) * s.output_channels;
         for (std::int64_t o = first; o < part.channel_end; ++o) {
-          to[o] = finish(sums[static_cast<std::size_t>(o - first)], o);
+          to[o] = finish(sums[at(o - first)], o);
         }
       }
     });

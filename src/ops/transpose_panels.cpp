@@ -48,7 +48,7 @@ void for_each_phase_block(const RunContext& ctx, const ConvShape& s, const std::
   const auto each = static_cast<std::int64_t>(std::min(products / static_cast<double>(count), 1e15));
   ctx.parallel_for(count, grain_for({each}), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const Block& block = blocks[static_cast<std::size_t>(i)];
+      const Block& block = blocks[reef::at(i)];
       body(block.phase, block.image, block.begin, block.end);
     }
   });

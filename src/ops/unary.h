@@ -31,7 +31,7 @@ Kernel map_kernel(Function function) {
     kernels::ByteTable table;
     for (int i = 0; i < 256; ++i) {
       const auto value = static_cast<Out>(function(static_cast<In>(i)));
-      table[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(value);
+      table[at(i)] = static_cast<std::uint8_t>(value);
     }
     return byte_table_kernel(table);
   }

@@ -27,13 +27,13 @@ template <typename T>
 std::vector<std::int32_t> first_equal(std::span<const T> values) {
   std::vector<std::int32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto at = [&](std::int32_t i) { return values[static_cast<std::size_t>(i)]; };
+  const auto at = [&](std::int32_t i) { return values[reef::at(i)]; };
   std::sort(order.begin(), order.end(),
             [&](std::int32_t a, std::int32_t b) { return less(at(a), at(b)) || (!less(at(b), at(a)) && a < b); });
   std::vector<std::int32_t> first(values.size());
   for (std::size_t i = 0, run = 0; i < order.size(); ++i) {
     if (less(at(order[run]), at(order[i]))) run = i;
-    first[static_cast<std::size_t>(order[i])] = order[run];
+    first[reef::at(order[i])] = order[run];
   }
   return first;
 }

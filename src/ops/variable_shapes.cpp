@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/variable_shapes.h"
+#include "base/at.h"
 #include "ir/op.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ VariableShapes::VariableShapes(const ir::Model& model) : model_(&model) {
 }
 
 const ir::Tensor& VariableShapes::value_of(const Use& use) const {
-  return model_->subgraphs[use.subgraph].tensors[static_cast<std::size_t>(use.value)];
+  return model_->subgraphs[use.subgraph].tensors[at(use.value)];
 }
 
 bool VariableShapes::agree(const std::vector<Use>& uses) const {
@@ -77,7 +78,7 @@ bool VariableShapes::distrust(std::size_t subgraph, const std::vector<bool>& is_
   for (Variable& variable : variables_) {
     if (!variable.is_known) continue;
     const bool gets_open = std::any_of(variable.uses.begin(), variable.uses.end(), [&](const Use& use) {
-      return !use.is_read && use.subgraph == subgraph && is_open[static_cast<std::size_t>(use.value)];
+      return !use.is_read && use.subgraph == subgraph && is_open[at(use.value)];
     });
     if (!gets_open && agree(variable.uses)) continue;
     variable.is_known = false;

@@ -62,7 +62,7 @@ Status run(RunContext& ctx) {
         out = std::copy(coordinates.begin(), coordinates.end(), out);
       }
       for (int i = rank - 1; i >= 0; --i) {
-        std::int64_t& coordinate = coordinates[static_cast<std::size_t>(i)];
+        std::int64_t& coordinate = coordinates[at(i)];
         if (++coordinate < shape[i]) break;
         coordinate = 0;
       }

@@ -20,12 +20,11 @@ Status infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::vector<const Tensor*> arguments, call_arguments(ctx, 0));
   REEF_ASSIGN_OR_RETURN(const std::vector<Shape> shapes, ctx.environment()->infer_subgraph(body, arguments));
   for (int i = 0; i < ctx.output_count(); ++i) {
-    if (static_cast<int>(shapes.size()) != ctx.output_count() ||
-        shapes[static_cast<std::size_t>(i)] != ctx.input(i).shape) {
+    if (static_cast<int>(shapes.size()) != ctx.output_count() || shapes[at(i)] != ctx.input(i).shape) {
       return make_error(StatusCode::kDeferred, "the loop changes shapes");
     }
   }
-  for (int i = 0; i < ctx.output_count(); ++i) ctx.set_output_shape(i, shapes[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ctx.output_count(); ++i) ctx.set_output_shape(i, shapes[at(i)]);
   return ok_status();
 }
 

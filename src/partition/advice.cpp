@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/at.h"
 #include "ir/describe.h"
 #include "ir/op.h"
 #include "ops/dependencies.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition/candidates.h"
-#include "base/at.h"
 #include "ops/registry.h"
 
 #include <algorithm>

@@ -202,7 +202,7 @@ class Checker {
   void check_constants(Case& op) const {
     for (int i = 0; i < op.context.input_count(); ++i) {
       if (!op.is_parameter(i) || !op.context.has_input(i) || op.context.input(i).is_constant) continue;
-      const std::int32_t tensor = op.context.op().inputs[static_cast<std::size_t>(i)];
+      const std::int32_t tensor = op.context.op().inputs[at(i)];
       const std::int32_t producer = uses_.producer(tensor);
       op.add(ModelRule::kConstant,
              fmt::format("input {} ('{}') is {}", i, op.context.input(i).name,
@@ -231,10 +231,10 @@ class Checker {
     };
     const ir::Operator& node = op.context.op();
     for (int i = 0; i < op.context.input_count(); ++i) {
-      if (!op.is_parameter(i) && !check("input", i, node.inputs[static_cast<std::size_t>(i)])) return false;
+      if (!op.is_parameter(i) && !check("input", i, node.inputs[at(i)])) return false;
     }
     for (int i = 0; i < op.context.output_count(); ++i) {
-      if (!check("output", i, node.outputs[static_cast<std::size_t>(i)])) return false;
+      if (!check("output", i, node.outputs[at(i)])) return false;
     }
     return true;
   }
@@ -312,7 +312,7 @@ class Checker {
     std::vector<bool> is_used(ops_.graph().tensors.size());
     const auto use = [&](const std::vector<std::int32_t>& tensors) {
       for (const std::int32_t tensor : tensors) {
-        if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
+        if (tensor >= 0) is_used[at(tensor)] = true;
       }
     };
     use(ops_.graph().inputs);
@@ -352,7 +352,7 @@ constexpr ops::ChipRule kHasCode = {
 }  // namespace
 
 void leave_without_code(Assessment& assessment, std::int32_t op, const std::string& reason) {
-  assessment.ops[static_cast<std::size_t>(op)].findings.push_back(
+  assessment.ops[at(op)].findings.push_back(
       {.rule = &kHasCode, .particulars = reason, .suggestion = kHasCode.suggestion});
 }
 

@@ -161,7 +161,7 @@ TEST(Check, FloatInputAndOutput) {
   EXPECT_EQ(assessment.ops[0].google_status(), GoogleStatus::kUnspecifiedLimitation);
   EXPECT_EQ(assessment.ops[1].google_status(), GoogleStatus::kMapped);
   EXPECT_EQ(assessment.ops[2].google_status(), GoogleStatus::kUnsupportedType);
-  for (const int i : {0, 2}) EXPECT_EQ(assessment.ops[static_cast<std::size_t>(i)].findings[0].rewrite, "io");
+  for (const int i : {0, 2}) EXPECT_EQ(assessment.ops[at(i)].findings[0].rewrite, "io");
   EXPECT_TRUE(assessment.is_quantized);
   EXPECT_EQ(assessment.float_tensors.size(), 2u);
 }

@@ -121,7 +121,7 @@ CostModel::CostModel(const ir::Model& model, const CostOptions& options) : optio
     const ops::OpContext context = ops.context(i);
     OpCost cost;
     cost.cpu = cpu_microseconds(context, host);
-    const bool has_work = ops.definition(i) != nullptr && !is_free[static_cast<std::size_t>(i)];
+    const bool has_work = ops.definition(i) != nullptr && !is_free[at(i)];
     const ops::ChipWork work = has_work ? ops::chip_work(context) : ops::ChipWork{};
     cost.chip = (work.tensor_cycles + work.move_cycles) / options_.clock_hz * kMicrosecondsPerSecond;
     cost.parameter_bytes = work.parameter_bytes + work.always_streamed_bytes;
@@ -176,7 +176,7 @@ CostModel CostModel::with_code(std::vector<PartInCode> parts) const {
       if (code.computes) {
         cycles = work.tensor_cycles + (is_counted ? std::max(work.move_cycles, cycles) : work.move_cycles + cycles);
       }
-      OpCost& cost = changed.ops_[static_cast<std::size_t>(part.ops[i])];
+      OpCost& cost = changed.ops_[at(part.ops[i])];
       cost.chip = cycles / options_.clock_hz * kMicrosecondsPerSecond;
       cost.instruction_bytes = code.instruction_bytes;
     }
@@ -227,11 +227,11 @@ PartCost CostModel::part(std::span<const std::int32_t> ops, std::span<const std:
     cost.cache_capacity = cost.cache_used + share.lines_left * chip::kWideLineBytes;
     for (const std::int32_t tensor : inputs) {
       cost.input_bytes += tensor_bytes(tensor);
-      cost.instruction_bytes += input_instructions_[static_cast<std::size_t>(tensor)];
+      cost.instruction_bytes += input_instructions_[at(tensor)];
     }
     for (const std::int32_t tensor : outputs) {
-      cost.output_bytes += output_bytes_[static_cast<std::size_t>(tensor)];
-      cost.instruction_bytes += output_instructions_[static_cast<std::size_t>(tensor)];
+      cost.output_bytes += output_bytes_[at(tensor)];
+      cost.instruction_bytes += output_instructions_[at(tensor)];
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const ops::ChipWork& work = this->work(ops[i]);

@@ -83,12 +83,10 @@ class CostModel : public Costs {
   CostModel(const ir::Model& model, const CostOptions& options);
 
   const CostOptions& options() const { return options_; }
-  const OpCost& op(std::int32_t index) const override { return ops_[static_cast<std::size_t>(index)]; }
+  const OpCost& op(std::int32_t index) const override { return ops_[at(index)]; }
   // The operator's needs on the chip. All zero where it is not known.
-  const ops::ChipWork& work(std::int32_t index) const { return works_[static_cast<std::size_t>(index)]; }
-  std::int64_t tensor_bytes(std::int32_t index) const override {
-    return tensor_bytes_[static_cast<std::size_t>(index)];
-  }
+  const ops::ChipWork& work(std::int32_t index) const { return works_[at(index)]; }
+  std::int64_t tensor_bytes(std::int32_t index) const override { return tensor_bytes_[at(index)]; }
   PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
                 std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const override;
   // The same, where these parts have code: `op` is then what the code takes, and so is `part` of exactly their

@@ -135,7 +135,7 @@ TEST(Cost, UnknownOperatorsAndShapesHaveACost) {
   ir::Subgraph& graph = model.subgraphs[0];
   graph.operators[0].type = "BUILTIN_999";
   graph.operators[1].inputs.clear();
-  graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape = {-1, 56, 56, 30};
+  graph.tensors[at(graph.outputs[0])].shape = {-1, 56, 56, 30};
   const CostModel costs(model, {});
   EXPECT_EQ(costs.op(0).chip, 0);
   EXPECT_GT(costs.op(0).cpu, 0);

@@ -91,10 +91,10 @@ std::vector<bool> DynamicShapes::open_tensors() const {
 // and there it is nonsense.
 void DynamicShapes::find_inputs() {
   for (const std::int32_t input : ops_->graph().inputs) {
-    const ir::Tensor& tensor = ops_->graph().tensors[static_cast<std::size_t>(input)];
+    const ir::Tensor& tensor = ops_->graph().tensors[at(input)];
     for (std::size_t i = 1; i < tensor.shape_signature.size(); ++i) {
       if (tensor.shape_signature[i] >= 0) continue;
-      root_[static_cast<std::size_t>(input)] = input;
+      root_[at(input)] = input;
       reasons_[input] = fmt::format("is an input without a fixed size in dimension {}", i);
       break;
     }
@@ -106,7 +106,7 @@ void DynamicShapes::follow(std::int32_t index) {
   const ops::OpDef* definition = ops_->definition(index);
   std::int32_t root = -1;
   for (const std::int32_t input : op.inputs) {
-    if (root < 0 && input >= 0) root = root_[static_cast<std::size_t>(input)];
+    if (root < 0 && input >= 0) root = root_[at(input)];
   }
   if (definition != nullptr && definition->value_from_shapes) root = -1;  // its own size is the input's rank
   const ops::OpContext context = ops_->context(index);
@@ -125,18 +125,18 @@ void DynamicShapes::follow(std::int32_t index) {
                       : fmt::format("gets its size from values of '{}'", operand < 0 ? "" : ops_->tensor(operand).name);
   }
   if (root < 0) return;
-  for (const std::int32_t output : op.outputs) root_[static_cast<std::size_t>(output)] = root;
+  for (const std::int32_t output : op.outputs) root_[at(output)] = root;
 }
 
 std::string DynamicShapes::reason(std::int32_t tensor) const {
-  const std::int32_t root = root_[static_cast<std::size_t>(tensor)];
+  const std::int32_t root = root_[at(tensor)];
   const auto found = reasons_.find(root);
   const std::string why = found == reasons_.end() ? "" : found->second;
   return root == tensor ? why : fmt::format("depends on '{}', which {}", ops_->tensor(root).name, why);
 }
 
 bool DynamicShapes::is_computed(std::int32_t tensor) const {
-  const std::int32_t root = root_[static_cast<std::size_t>(tensor)];
+  const std::int32_t root = root_[at(tensor)];
   for (const std::int32_t input : ops_->graph().inputs) {
     if (input == root) return false;
   }

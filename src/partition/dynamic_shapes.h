@@ -18,7 +18,7 @@ class DynamicShapes {
   // `ops` are those of the model's first subgraph and must outlive this.
   DynamicShapes(const ir::Model& model, const ops::StaticOps& ops);
 
-  bool is_dynamic(std::int32_t tensor) const { return root_[static_cast<std::size_t>(tensor)] >= 0; }
+  bool is_dynamic(std::int32_t tensor) const { return root_[at(tensor)] >= 0; }
   // Why a dynamic tensor is so, a clause that follows its name: "gets its size from 'x', which op 3 PACK computes".
   std::string reason(std::int32_t tensor) const;
   // Whether the size comes from computed operands, as opposed to a model whose inputs have none.

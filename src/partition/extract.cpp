@@ -2,7 +2,6 @@
 // extract_model: some operators of a model as a model of their own.
 #include <algorithm>
 
-#include "base/at.h"
 #include "ir/compact.h"
 #include "partition/segments.h"
 

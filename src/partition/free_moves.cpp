@@ -22,7 +22,7 @@ class FreeMoves {
   }
 
  private:
-  const ir::Operator& op(std::int32_t index) const { return graph_.operators[static_cast<std::size_t>(index)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph_.operators[at(index)]; }
   bool is_product(std::int32_t index) const {
     return index >= 0 && op(index).type == Op::BATCH_MATMUL && op(index).inputs.size() == 2 &&
            op(index).outputs.size() == 1;
@@ -54,13 +54,13 @@ class FreeMoves {
   void mark_back(std::int32_t tensor, int steps) {
     const std::int32_t maker = tensor < 0 ? -1 : uses_.producer(tensor);
     if (!is_move(maker) || steps == kMostMoves) return;
-    free_[static_cast<std::size_t>(maker)] = true;
+    free_[at(maker)] = true;
     for (const std::int32_t input : op(maker).inputs) mark_back(input, steps + 1);
   }
   void mark_forward(std::int32_t tensor, int steps) {
     for (const std::int32_t reader : uses_.consumers(tensor)) {
       if (!is_move(reader) || op(reader).outputs.size() != 1 || steps == kMostMoves) continue;
-      free_[static_cast<std::size_t>(reader)] = true;
+      free_[at(reader)] = true;
       mark_forward(op(reader).outputs[0], steps + 1);
     }
   }

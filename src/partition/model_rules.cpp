@@ -141,7 +141,7 @@ static_assert(std::size(kRules) == static_cast<std::size_t>(ModelRule::kQuantiza
 
 }  // namespace
 
-const ChipRule& model_rule(ModelRule rule) { return kRules[static_cast<std::size_t>(rule)]; }
+const ChipRule& model_rule(ModelRule rule) { return kRules[at(rule)]; }
 
 std::span<const ChipRule> model_rules() { return kRules; }
 

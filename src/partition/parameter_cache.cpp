@@ -21,7 +21,7 @@ class WideMemory {
   // A group of lines into `tile` if it has room for all of them (-1: no tile in particular), else into the emptiest
   // one. Returns how many were taken: all, what the emptiest had left, or none where `is_whole`.
   std::int64_t take(std::int64_t lines, int tile, bool is_whole) {
-    std::int64_t* free = tile >= 0 ? &free_[static_cast<std::size_t>(tile)] : nullptr;
+    std::int64_t* free = tile >= 0 ? &free_[reef::at(tile)] : nullptr;
     if (free == nullptr || *free < lines) free = &*std::max_element(free_.begin(), free_.end());
     const std::int64_t taken = std::min({lines, left_, *free});
     if (is_whole && taken < lines) return 0;

@@ -11,7 +11,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/at.h"
 #include "ir/describe.h"
 #include "ops/dependencies.h"
 #include "partition/candidates.h"

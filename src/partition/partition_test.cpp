@@ -26,8 +26,7 @@ constexpr ops::ChipRule kBrokenByTest = {.id = "test", .says = "", .suggestion =
 Assessment all_fit_but(const ir::Model& model, const std::vector<std::int32_t>& broken) {
   Assessment result;
   result.ops.resize(model.subgraphs[0].operators.size());
-  for (const std::int32_t op : broken)
-    result.ops[static_cast<std::size_t>(op)].findings = {{&kBrokenByTest, "test", "", ""}};
+  for (const std::int32_t op : broken) result.ops[at(op)].findings = {{&kBrokenByTest, "test", "", ""}};
   return result;
 }
 
@@ -38,7 +37,7 @@ class FlatCosts : public Costs {
     for (const ir::Tensor& tensor : model.subgraphs[0].tensors) bytes_.push_back(tensor.shape.elements());
   }
   const OpCost& op(std::int32_t) const override { return each_; }
-  std::int64_t tensor_bytes(std::int32_t tensor) const override { return bytes_[static_cast<std::size_t>(tensor)]; }
+  std::int64_t tensor_bytes(std::int32_t tensor) const override { return bytes_[at(tensor)]; }
   PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
                 std::span<const std::int32_t> outputs, std::int64_t cache_bytes) const override {
     PartCost cost;
@@ -215,14 +214,13 @@ TEST(Partition, SeveralAreNeverPredictedSlowerThanOne) {
       for (const Part& part : partition->parts) {
         const ops::Dependencies graph(model);
         std::vector<bool> inside(24), needs(24);
-        for (const std::int32_t op : part.ops) inside[static_cast<std::size_t>(op)] = true;
+        for (const std::int32_t op : part.ops) inside[at(op)] = true;
         for (std::int32_t op = 0; op < 24; ++op) {
           for (const std::int32_t before : graph.predecessors(op)) {
             const auto p = static_cast<std::size_t>(before);
-            if (inside[p] ? !inside[static_cast<std::size_t>(op)] : needs[p])
-              needs[static_cast<std::size_t>(op)] = true;
+            if (inside[p] ? !inside[at(op)] : needs[p]) needs[at(op)] = true;
           }
-          EXPECT_FALSE(inside[static_cast<std::size_t>(op)] && needs[static_cast<std::size_t>(op)]) << seed;
+          EXPECT_FALSE(inside[at(op)] && needs[at(op)]) << seed;
         }
       }
     }

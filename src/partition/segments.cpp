@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "base/at.h"
 #include "ir/describe.h"
 #include "ops/dependencies.h"
 #include "partition/candidates.h"
@@ -161,7 +160,7 @@ Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessme
         const double worst = std::max(slowest[i], alone[i][j]);
         if (worst >= next[j]) continue;
         next[j] = worst;
-        from[static_cast<std::size_t>(k)][j] = i;
+        from[at(k)][j] = i;
       }
     }
     slowest = std::move(next);
@@ -169,7 +168,7 @@ Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessme
   std::vector<Segment> segments;
   std::size_t end = places - 1;
   for (int k = count - 1; k >= 0; --k) {
-    const std::size_t begin = from[static_cast<std::size_t>(k)][end];
+    const std::size_t begin = from[at(k)][end];
     segments.push_back(cutter.segment(cuts[begin], cuts[end]));
     end = begin;
   }

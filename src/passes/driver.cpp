@@ -59,7 +59,7 @@ std::span<const Pass* const> list_of(Stage stage) {
 
 std::span<const PassInfo> passes_of(Stage stage) {
   static const std::array all = {described(Stage::kShape), described(Stage::kFloat), described(Stage::kChip)};
-  return all[static_cast<std::size_t>(stage)];
+  return all[at(stage)];
 }
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {

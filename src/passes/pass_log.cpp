@@ -122,11 +122,11 @@ void GraphWatch::remember(const Graph& graph) {
 }
 
 std::string GraphWatch::describe(const Graph& graph, OpId op) const {
-  const std::optional<ir::Operator>& before = operators_[static_cast<std::size_t>(op)];
+  const std::optional<ir::Operator>& before = operators_[at(op)];
   if (!before) return graph.describe(op);
   const TensorId result = before->outputs.empty() ? kNone : before->outputs[0];
   return fmt::format("op {} {} '{}'", graph.origin(op), before->type,
-                     result < 0 ? "" : ir::describe_name(tensors_[static_cast<std::size_t>(result)].name));
+                     result < 0 ? "" : ir::describe_name(tensors_[at(result)].name));
 }
 
 std::string GraphWatch::changes_in(const Graph& graph) {

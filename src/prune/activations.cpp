@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/at.h"
 #include "formats/tflite/operator_codes.h"
 #include "ir/compact.h"
 #include "ir/constants.h"
@@ -29,7 +30,7 @@ std::vector<FusedActivation> split_activations(ir::Model& model) {
       continue;
     }
     const std::int32_t after = op.outputs[0];
-    ir::Tensor linear = graph.tensors[static_cast<std::size_t>(after)];
+    ir::Tensor linear = graph.tensors[at(after)];
     linear.name += "/linear";
     graph.tensors.push_back(std::move(linear));
     op.attributes.set(kAttribute, ir::EnumName{"NONE"});
@@ -67,9 +68,9 @@ void own_biases(ir::Model& model) {
     if (layer.bias >= 0 && uses.has_one_use(layer.bias)) continue;
     const std::size_t place = layer.kind == LinearLayer::Kind::kTransposed ? 3 : 2;
     std::vector<float> values(layer.groups * layer.outputs, 0.0f);
-    if (layer.bias >= 0) values = ir::float_values(model, graph.tensors[static_cast<std::size_t>(layer.bias)]);
+    if (layer.bias >= 0) values = ir::float_values(model, graph.tensors[at(layer.bias)]);
     ir::Tensor bias;
-    bias.name = graph.tensors[static_cast<std::size_t>(layer.output)].name + "/bias";
+    bias.name = graph.tensors[at(layer.output)].name + "/bias";
     bias.shape = ir::Shape({static_cast<std::int32_t>(values.size())});
     ir::set_constant(model, bias, values);
     graph.tensors.push_back(std::move(bias));

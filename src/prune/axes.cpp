@@ -22,14 +22,14 @@ Axes::Axes(const ir::Model& model) {
     }
   }
   parents_.resize(static_cast<std::size_t>(next));
-  for (std::int32_t i = 0; i < next; ++i) parents_[static_cast<std::size_t>(i)] = i;
+  for (std::int32_t i = 0; i < next; ++i) parents_[at(i)] = i;
   fixed_.assign(parents_.size(), false);
 }
 
 std::int32_t Axes::root(std::int32_t node) const {
-  while (parents_[static_cast<std::size_t>(node)] != node) {
-    std::int32_t& parent = parents_[static_cast<std::size_t>(node)];
-    parent = parents_[static_cast<std::size_t>(parent)];
+  while (parents_[at(node)] != node) {
+    std::int32_t& parent = parents_[at(node)];
+    parent = parents_[at(parent)];
     node = parent;
   }
   return node;
@@ -40,8 +40,8 @@ void Axes::join_nodes(std::int32_t a, std::int32_t b) {
   a = root(a), b = root(b);
   if (a == b) return;
   if (b < a) std::swap(a, b);
-  parents_[static_cast<std::size_t>(b)] = a;
-  if (fixed_[static_cast<std::size_t>(b)]) fixed_[static_cast<std::size_t>(a)] = true;
+  parents_[at(b)] = a;
+  if (fixed_[at(b)]) fixed_[at(a)] = true;
 }
 
 void Axes::join(std::int32_t tensor_a, int axis_a, std::int32_t a, std::int32_t tensor_b, int axis_b, std::int32_t b) {
@@ -53,9 +53,7 @@ void Axes::join_axes(std::int32_t tensor_a, int axis_a, std::int32_t tensor_b, i
   for (std::int32_t i = 0; i < count; ++i) join(tensor_a, axis_a, i, tensor_b, axis_b, i);
 }
 
-void Axes::fix(std::int32_t tensor, int axis, std::int32_t i) {
-  fixed_[static_cast<std::size_t>(root(node(tensor, axis, i)))] = true;
-}
+void Axes::fix(std::int32_t tensor, int axis, std::int32_t i) { fixed_[at(root(node(tensor, axis, i)))] = true; }
 
 void Axes::fix_axis(std::int32_t tensor, int axis) {
   for (std::int32_t i = 0; i < size(tensor, axis); ++i) fix(tensor, axis, i);
@@ -73,13 +71,9 @@ bool Axes::is_axis_fixed(std::int32_t tensor, int axis) const {
   return true;
 }
 
-int Axes::rank(std::int32_t tensor) const {
-  return static_cast<int>(first_[static_cast<std::size_t>(tensor)].axes.size());
-}
+int Axes::rank(std::int32_t tensor) const { return static_cast<int>(first_[at(tensor)].axes.size()); }
 
-std::int32_t Axes::size(std::int32_t tensor, int axis) const {
-  return first_[static_cast<std::size_t>(tensor)].sizes[static_cast<std::size_t>(axis)];
-}
+std::int32_t Axes::size(std::int32_t tensor, int axis) const { return first_[at(tensor)].sizes[at(axis)]; }
 
 Result<Axes> Axes::find(const ir::Model& model, HeadUnits heads) {
   REEF_REQUIRE(!model.subgraphs.empty(), "the model has no graph");

@@ -30,12 +30,12 @@ class Axes {
 
   // The unit that index `i` of an axis belongs to.
   std::int32_t unit(std::int32_t tensor, int axis, std::int32_t i) const { return root(node(tensor, axis, i)); }
-  bool is_fixed(std::int32_t unit) const { return fixed_[static_cast<std::size_t>(unit)]; }
+  bool is_fixed(std::int32_t unit) const { return fixed_[at(unit)]; }
   // Units are numbers below this; not every number is one.
   std::int32_t limit() const { return static_cast<std::int32_t>(parents_.size()); }
 
   // For the rules. Nodes of tensors whose sizes are not known do not exist.
-  bool has(std::int32_t tensor) const { return tensor >= 0 && first_[static_cast<std::size_t>(tensor)].known; }
+  bool has(std::int32_t tensor) const { return tensor >= 0 && first_[at(tensor)].known; }
   void join(std::int32_t tensor_a, int axis_a, std::int32_t a, std::int32_t tensor_b, int axis_b, std::int32_t b);
   // Joins two axes of equal size, index by index.
   void join_axes(std::int32_t tensor_a, int axis_a, std::int32_t tensor_b, int axis_b);
@@ -55,7 +55,7 @@ class Axes {
   };
   explicit Axes(const ir::Model& model);
   std::int32_t node(std::int32_t tensor, int axis, std::int32_t i) const {
-    return first_[static_cast<std::size_t>(tensor)].axes[static_cast<std::size_t>(axis)] + i;
+    return first_[at(tensor)].axes[at(axis)] + i;
   }
   std::int32_t root(std::int32_t node) const;
   void join_nodes(std::int32_t a, std::int32_t b);

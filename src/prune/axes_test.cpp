@@ -20,7 +20,7 @@ using testing::Network;
 void silence(ir::Model& model, const Axes& axes, std::int32_t unit) {
   for (const LinearLayer& layer : linear_layers(model)) {
     for (const std::int32_t t : {layer.weights, layer.bias}) {
-      ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+      ir::Tensor& tensor = model.subgraphs[0].tensors[reef::at(t)];
       const int axis = t == layer.bias ? 0 : layer.output_axis;
       std::vector<float> values = ir::float_values(model, tensor);
       const std::int64_t inner = tensor.shape.product(axis + 1, tensor.shape.rank());
@@ -45,7 +45,7 @@ std::vector<std::size_t> expect_removable(ir::Model model, HeadUnits heads = Hea
     std::vector<bool> removed(static_cast<std::size_t>(axes->limit()), false);
     for (const std::size_t u : {std::size_t{0}, group.units.size() / 2}) {
       silence(silent, *axes, group.units[u]);
-      removed[static_cast<std::size_t>(group.units[u])] = true;
+      removed[reef::at(group.units[u])] = true;
     }
     const Result<ir::Model> smaller = remove_units(silent, kept_indices(silent, *axes, removed));
     EXPECT_TRUE(smaller.ok()) << group.name << ": " << smaller.status().message();

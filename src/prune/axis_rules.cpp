@@ -21,7 +21,7 @@ struct Site {
   const ir::Operator& op;
   Axes& axes;
 
-  const ir::Tensor& tensor(std::int32_t t) const { return model.subgraphs[0].tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return model.subgraphs[0].tensors[reef::at(t)]; }
   bool has_input(std::size_t i) const { return i < op.inputs.size() && op.inputs[i] >= 0; }
   void fix_all() const {
     for (const std::int32_t t : op.inputs) axes.fix_all(t);
@@ -206,12 +206,12 @@ bool reduction(const Site& site) {
   for (const std::int64_t axis : *list) {
     const std::int64_t at = axis < 0 ? axis + rank : axis;
     if (at < 0 || at >= rank) return false;
-    reduced[static_cast<std::size_t>(at)] = true;
+    reduced[reef::at(at)] = true;
   }
   const bool keeps = site.axes.rank(y) == rank;
   int to = 0;
   for (int axis = 0; axis < rank; ++axis) {
-    if (reduced[static_cast<std::size_t>(axis)]) {
+    if (reduced[reef::at(axis)]) {
       site.axes.fix_axis(x, axis);
       if (keeps) ++to;
       continue;

@@ -23,7 +23,7 @@ std::vector<std::size_t> operators_between(const ir::Model& model, const ir::Use
   while (!open.empty()) {
     const std::int32_t t = open.back();
     open.pop_back();
-    if (t == stream || ir::is_constant(model, graph.tensors[static_cast<std::size_t>(t)])) continue;
+    if (t == stream || ir::is_constant(model, graph.tensors[at(t)])) continue;
     const std::int32_t producer = uses.producer(t);
     if (producer < 0) return {};
     const auto op = static_cast<std::size_t>(producer);
@@ -58,10 +58,10 @@ std::vector<Block> find_blocks(const ir::Model& model) {
     for (const int side : {0, 1}) {
       Block block;
       block.sum = i;
-      block.branch = op.inputs[static_cast<std::size_t>(side)];
-      block.stream = op.inputs[static_cast<std::size_t>(1 - side)];
-      const ir::Tensor& a = graph.tensors[static_cast<std::size_t>(block.branch)];
-      const ir::Tensor& b = graph.tensors[static_cast<std::size_t>(block.stream)];
+      block.branch = op.inputs[at(side)];
+      block.stream = op.inputs[at(1 - side)];
+      const ir::Tensor& a = graph.tensors[at(block.branch)];
+      const ir::Tensor& b = graph.tensors[at(block.stream)];
       if (block.branch == block.stream || a.shape != b.shape || a.shape.rank() < 2 || !a.shape.is_usable()) continue;
       if (a.type != ir::DataType::kFloat32 || !uses.has_one_use(block.branch)) continue;
       block.ops = operators_between(model, uses, block.stream, block.branch);
@@ -77,13 +77,13 @@ std::vector<Block> find_blocks(const ir::Model& model) {
 
 void remove_block(const Block& block, const KeptIndices& kept, ir::Model& model) {
   ir::Subgraph& graph = model.subgraphs[0];
-  const std::vector<bool>& channels = kept[static_cast<std::size_t>(block.branch)].back();
+  const std::vector<bool>& channels = kept[at(block.branch)].back();
   std::vector<float> mean;
   for (std::size_t c = 0; c < channels.size(); ++c) {
     if (channels[c]) mean.push_back(block.mean[c]);
   }
   ir::Tensor constant;
-  constant.name = graph.tensors[static_cast<std::size_t>(block.branch)].name + "/mean";
+  constant.name = graph.tensors[at(block.branch)].name + "/mean";
   constant.shape = ir::Shape({static_cast<std::int32_t>(mean.size())});
   ir::set_constant(model, constant, mean);
   graph.tensors.push_back(std::move(constant));

@@ -128,7 +128,7 @@ std::optional<LinearLayer> linear_layer(const ir::Model& model, std::size_t numb
   layer.bias = op.inputs.size() > at->bias ? op.inputs[at->bias] : -1;
   layer.output = op.outputs[0];
   if (layer.input < 0 || layer.weights < 0) return {};
-  const auto tensor = [&](std::int32_t t) -> const ir::Tensor& { return graph.tensors[static_cast<std::size_t>(t)]; };
+  const auto tensor = [&](std::int32_t t) -> const ir::Tensor& { return graph.tensors[reef::at(t)]; };
   const ir::Shape &x = tensor(layer.input).shape, &w = tensor(layer.weights).shape, &y = tensor(layer.output).shape;
   if (!ir::is_float_constant(model, tensor(layer.weights)) || tensor(layer.input).type != ir::DataType::kFloat32) {
     return {};

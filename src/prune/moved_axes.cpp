@@ -28,7 +28,7 @@ std::vector<Operand> operands_of(const ir::Model& model, const ir::Operator& op)
   std::int64_t next = 1;
   for (const std::int32_t t : op.inputs) {
     if (t < 0) continue;
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[reef::at(t)];
     const bool is_listed = std::any_of(result.begin(), result.end(), [&](const Operand& o) { return o.tensor == t; });
     if (tensor.type != ir::DataType::kFloat32 || is_listed || !tensor.shape.is_usable()) continue;
     result.push_back({t, tensor.shape, next});
@@ -54,7 +54,7 @@ std::vector<std::vector<float>> run_on_numbers(const ir::Model& model, const ir:
   ir::Model excerpt = ir::excerpt(model, {&op, 1}, op.outputs, 0, given);
   // A constant operand is counted like a computed one.
   for (const std::int32_t t : excerpt.subgraphs[0].inputs) {
-    excerpt.subgraphs[0].tensors[static_cast<std::size_t>(t)].buffer = 0;
+    excerpt.subgraphs[0].tensors[reef::at(t)].buffer = 0;
   }
   const auto results = cpu::Evaluator()(std::move(excerpt), inputs);
   if (!results.ok()) return {};
@@ -70,7 +70,7 @@ std::vector<std::vector<float>> run_on_numbers(const ir::Model& model, const ir:
 void coordinates(const ir::Shape& shape, std::int64_t i, std::vector<std::int32_t>& at) {
   at.resize(static_cast<std::size_t>(shape.rank()));
   for (int axis = shape.rank(); axis-- > 0;) {
-    at[static_cast<std::size_t>(axis)] = static_cast<std::int32_t>(i % shape[axis]);
+    at[reef::at(axis)] = static_cast<std::int32_t>(i % shape[axis]);
     i /= shape[axis];
   }
 }
@@ -90,7 +90,7 @@ class PairTable {
   void see(const std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from) {
     for (std::size_t a = 0; a < to.size(); ++a) {
       for (std::size_t b = 0; b < from.size(); ++b) {
-        std::int32_t& known = from_[a * from.size() + b][static_cast<std::size_t>(to[a])];
+        std::int32_t& known = from_[a * from.size() + b][reef::at(to[a])];
         if (known == kUnseen) {
           known = from[b];
         } else if (known != from[b]) {
@@ -108,9 +108,7 @@ class PairTable {
     }
     return -1;
   }
-  const std::vector<std::int32_t>& table(int a, int b) const {
-    return from_[static_cast<std::size_t>(a * operand_.shape.rank() + b)];
-  }
+  const std::vector<std::int32_t>& table(int a, int b) const { return from_[reef::at(a * operand_.shape.rank() + b)]; }
 
  private:
   const ir::Shape& result_;
@@ -130,7 +128,7 @@ std::optional<std::vector<MovedAxis>> moved_axes(const ir::Model& model, const i
   std::vector<MovedAxis> result;
   std::vector<std::int32_t> to, from;
   for (std::size_t o = 0; o < op.outputs.size(); ++o) {
-    const ir::Shape& shape = model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[o])].shape;
+    const ir::Shape& shape = model.subgraphs[0].tensors[reef::at(op.outputs[o])].shape;
     if (!shape.is_usable() || shape.elements() != static_cast<std::int64_t>(numbers[o].size())) return std::nullopt;
     std::vector<PairTable> tables;
     for (const Operand& operand : operands) tables.emplace_back(shape, operand);
@@ -145,7 +143,7 @@ std::optional<std::vector<MovedAxis>> moved_axes(const ir::Model& model, const i
       coordinates(shape, static_cast<std::int64_t>(i), to);
       coordinates(operands[k].shape, number - operands[k].first, from);
       tables[k].see(to, from);
-      for (std::size_t a = 0; a < to.size(); ++a) element_seen[a][static_cast<std::size_t>(to[a])] = true;
+      for (std::size_t a = 0; a < to.size(); ++a) element_seen[a][reef::at(to[a])] = true;
     }
     for (std::size_t k = 0; k < operands.size(); ++k) {
       for (int b = 0; b < operands[k].shape.rank(); ++b) {
@@ -154,7 +152,7 @@ std::optional<std::vector<MovedAxis>> moved_axes(const ir::Model& model, const i
         MovedAxis moved{op.outputs[o], a, operands[k].tensor, b, tables[k].table(a, b)};
         for (std::size_t i = 0; i < moved.from.size(); ++i) {
           if (moved.from[i] >= 0) continue;
-          moved.from[i] = element_seen[static_cast<std::size_t>(a)][i] ? MovedAxis::kOther : MovedAxis::kPadding;
+          moved.from[i] = element_seen[reef::at(a)][i] ? MovedAxis::kOther : MovedAxis::kPadding;
         }
         result.push_back(std::move(moved));
       }
@@ -176,7 +174,7 @@ std::vector<std::pair<std::int32_t, int>> whole_axes(const ir::Model& model, con
     }
   }
   for (const std::int32_t t : op.outputs) {
-    for (int a = 0; a < tensors[static_cast<std::size_t>(t)].shape.rank(); ++a) {
+    for (int a = 0; a < tensors[reef::at(t)].shape.rank(); ++a) {
       const bool follows = std::any_of(
           moved.begin(), moved.end(), [&](const MovedAxis& each) { return each.output == t && each.output_axis == a; });
       if (!follows) result.push_back({t, a});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/at.h"
 #include "ir/constants.h"
 
 namespace reef::prune {
@@ -81,9 +82,7 @@ NormalEquations gather(const LinearLayer& layer, std::size_t group, std::span<co
 }
 
 Matrix weights_of(const ir::Model& model, const LinearLayer& layer, std::size_t group) {
-  const auto tensor = [&](std::int32_t t) -> const ir::Tensor& {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
-  };
+  const auto tensor = [&](std::int32_t t) -> const ir::Tensor& { return model.subgraphs[0].tensors[at(t)]; };
   const std::vector<float> weights = ir::float_values(model, tensor(layer.weights));
   Matrix result(layer.columns() + 1, layer.outputs);
   for (std::size_t o = 0; o < layer.outputs; ++o) {
@@ -97,7 +96,7 @@ Matrix weights_of(const ir::Model& model, const LinearLayer& layer, std::size_t 
 }
 
 void set_weights(ir::Model& model, const LinearLayer& layer, const std::vector<Matrix>& by_group) {
-  ir::Tensor& weights = model.subgraphs[0].tensors[static_cast<std::size_t>(layer.weights)];
+  ir::Tensor& weights = model.subgraphs[0].tensors[at(layer.weights)];
   std::vector<float> values(layer.groups * layer.outputs * layer.columns());
   std::vector<float> bias(layer.groups * layer.outputs);
   for (std::size_t g = 0; g < layer.groups; ++g) {
@@ -109,7 +108,7 @@ void set_weights(ir::Model& model, const LinearLayer& layer, const std::vector<M
     }
   }
   ir::set_constant(model, weights, values);
-  if (layer.bias >= 0) ir::set_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(layer.bias)], bias);
+  if (layer.bias >= 0) ir::set_constant(model, model.subgraphs[0].tensors[at(layer.bias)], bias);
 }
 
 Matrix ridge_solution(const NormalEquations& equations, const Matrix& from, double ridge, bool has_bias) {

@@ -43,15 +43,14 @@ Status shrink_tensor(ir::Model& model, ir::Tensor& tensor, const std::vector<std
   }
   const int bits = ir::bits_per_element(tensor.type);
   for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
-    const std::vector<bool>& stays = kept[static_cast<std::size_t>(axis)];
+    const std::vector<bool>& stays = kept[at(axis)];
     if (is_whole(stays)) continue;
     changes = true;
     REEF_REQUIRE(bits > 0 && bits % 8 == 0, "tensor '{}' has elements of {} bits", tensor.name, bits);
     if (holds_data) data = sliced(data, tensor.shape, axis, stays, static_cast<std::size_t>(bits / 8));
     tensor.shape[axis] = static_cast<std::int32_t>(std::count(stays.begin(), stays.end(), true));
-    if (static_cast<int>(tensor.shape_signature.size()) > axis &&
-        tensor.shape_signature[static_cast<std::size_t>(axis)] >= 0) {
-      tensor.shape_signature[static_cast<std::size_t>(axis)] = tensor.shape[axis];
+    if (static_cast<int>(tensor.shape_signature.size()) > axis && tensor.shape_signature[at(axis)] >= 0) {
+      tensor.shape_signature[at(axis)] = tensor.shape[axis];
     }
   }
   if (changes && holds_data) ir::set_constant(model, tensor, std::span<const std::uint8_t>(data));
@@ -68,7 +67,7 @@ KeptIndices kept_indices(const ir::Model& model, const Axes& axes, const std::ve
     for (int axis = 0; axis < tensors[t].shape.rank(); ++axis) {
       std::vector<bool>& stays = kept[t].emplace_back();
       for (std::int32_t i = 0; axes.has(tensor) && i < tensors[t].shape[axis]; ++i) {
-        stays.push_back(!removed[static_cast<std::size_t>(axes.unit(tensor, axis, i))]);
+        stays.push_back(!removed[at(axes.unit(tensor, axis, i))]);
       }
     }
   }

@@ -64,7 +64,7 @@ class Repair {
   // Elements of the original's tensor that the pruned one has: the axes before the last are whole.
   std::vector<float> kept_values(std::int32_t tensor, std::size_t sample) const {
     const std::span<const float> values = first_.values(tensor, sample);
-    const std::vector<std::vector<bool>>& axes = kept_[static_cast<std::size_t>(tensor)];
+    const std::vector<std::vector<bool>>& axes = kept_[at(tensor)];
     const std::vector<bool>& channels = axes.back();
     std::vector<float> result;
     result.reserve(values.size());
@@ -75,7 +75,7 @@ class Repair {
   }
 
   bool has_whole_outer_axes(std::int32_t tensor) const {
-    const std::vector<std::vector<bool>>& axes = kept_[static_cast<std::size_t>(tensor)];
+    const std::vector<std::vector<bool>>& axes = kept_[at(tensor)];
     if (axes.empty()) return false;
     for (std::size_t axis = 0; axis + 1 < axes.size(); ++axis) {
       if (!std::all_of(axes[axis].begin(), axes[axis].end(), [](bool k) { return k; })) return false;
@@ -87,13 +87,12 @@ class Repair {
   std::int32_t stream_beside(const LinearLayer& layer) const {
     const std::int32_t reader = uses_.only_consumer(layer.output);
     if (reader < 0) return -1;
-    const ir::Operator& sum = original_.subgraphs[0].operators[static_cast<std::size_t>(reader)];
+    const ir::Operator& sum = original_.subgraphs[0].operators[at(reader)];
     if (sum.type != Op::ADD || sum.inputs.size() != 2) return -1;
     const std::int32_t other = sum.inputs[0] == layer.output ? sum.inputs[1] : sum.inputs[0];
     if (other < 0 || other == layer.output) return -1;
     const auto& tensors = original_.subgraphs[0].tensors;
-    const bool same_shape =
-        tensors[static_cast<std::size_t>(other)].shape == tensors[static_cast<std::size_t>(layer.output)].shape;
+    const bool same_shape = tensors[at(other)].shape == tensors[at(layer.output)].shape;
     return same_shape && !first_.values(other, 0).empty() && !second_.values(other, 0).empty() ? other : -1;
   }
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/at.h"
 #include "formats/tflite/operator_codes.h"
 #include "ir/constants.h"
 

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/at.h"
+
 namespace reef::prune {
 namespace {
 
@@ -44,7 +46,7 @@ std::vector<bool> choose(const Matrix& u, double share, Matrix& w) {
       const double of_a = harm(a), of_b = harm(b);
       return of_a != of_b ? of_a < of_b : a < b;
     });
-    for (std::ptrdiff_t i = 0; i < count; ++i) stays[order[static_cast<std::size_t>(i)]] = false;
+    for (std::ptrdiff_t i = 0; i < count; ++i) stays[order[at(i)]] = false;
     for (std::size_t i = first; i < last; ++i) {
       for (std::size_t o = 0; o < outputs; ++o) {
         if (stays[i * outputs + o]) continue;

@@ -120,7 +120,7 @@ KeptIndices Study::kept_without(std::span<const std::size_t> removed) const {
   std::vector<bool> gone = all_false(*axes_);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (std::size_t i = 0; i < removed[g]; ++i) {
-      gone[static_cast<std::size_t>(groups_[g].group.units[groups_[g].order[i]])] = true;
+      gone[reef::at(groups_[g].group.units[groups_[g].order[i]])] = true;
     }
   }
   return kept_indices(model_, *axes_, gone);
@@ -129,7 +129,7 @@ KeptIndices Study::kept_without(std::span<const std::size_t> removed) const {
 // One group alone is smaller, and the layers that read it are fitted to that.
 Result<ir::Model> Study::trial_model(const StudiedGroup& group, std::size_t removed) const {
   std::vector<std::size_t> counts(groups_.size(), 0);
-  counts[static_cast<std::size_t>(&group - groups_.data())] = removed;
+  counts[reef::at(&group - groups_.data())] = removed;
   const KeptIndices kept = kept_without(counts);
   REEF_ASSIGN_OR_RETURN(ir::Model model, remove_units(model_, kept));
   for (const std::size_t n : group.group.consumers) {
@@ -137,10 +137,8 @@ Result<ir::Model> Study::trial_model(const StudiedGroup& group, std::size_t remo
     const LinearLayer& before = layers_[n];
     const auto after = linear_layer(model, before.op);
     if (!after) continue;
-    const std::vector<bool>& inputs =
-        kept[static_cast<std::size_t>(before.weights)][static_cast<std::size_t>(before.input_axis)];
-    const std::vector<bool>& outputs =
-        kept[static_cast<std::size_t>(before.weights)][static_cast<std::size_t>(before.output_axis)];
+    const std::vector<bool>& inputs = kept[reef::at(before.weights)][reef::at(before.input_axis)];
+    const std::vector<bool>& outputs = kept[reef::at(before.weights)][reef::at(before.output_axis)];
     if (!std::all_of(outputs.begin(), outputs.end(), [](bool k) { return k; })) continue;  // reads and makes them
     std::vector<std::size_t> columns;
     for (std::size_t at = 0; at < before.window; ++at) {
@@ -163,7 +161,7 @@ Result<Study::Outputs> Study::run(const ir::Model& model) const {
   hooks.use = [&](std::int64_t position, int, const cpu::Interpreter& interpreter) {
     for (int i = 0; i < interpreter.output_count(); ++i) {
       const ops::Tensor& output = interpreter.output(i);
-      std::vector<float>& to = outputs[static_cast<std::size_t>(position)].emplace_back();
+      std::vector<float>& to = outputs[reef::at(position)].emplace_back();
       if (output.type != ir::DataType::kFloat32) continue;
       const auto values = output.values<float>();
       to.assign(values.begin(), values.end());

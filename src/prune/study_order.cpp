@@ -27,8 +27,7 @@ Matrix centred(const Matrix& gram) {
 
 // A tensor's mean over everything but its last axis.
 std::vector<float> channel_means(const Walk& walk, const ir::Model& model, std::int32_t tensor) {
-  const auto channels =
-      static_cast<std::size_t>(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].shape.last());
+  const auto channels = static_cast<std::size_t>(model.subgraphs[0].tensors[at(tensor)].shape.last());
   std::vector<double> sums(channels, 0);
   double rows = 0;
   for (std::size_t s = 0; s < walk.samples(); ++s) {
@@ -147,7 +146,7 @@ std::vector<std::size_t> Study::order_by_power(const UnitGroup& group) const {
       const std::int32_t unit = axes_->unit(layer.weights, layer.output_axis, static_cast<std::int32_t>(c));
       const auto found = std::lower_bound(units.begin(), units.end(), unit);
       if (found == units.end() || *found != unit) continue;
-      of_layer[static_cast<std::size_t>(found - units.begin())] += variances_[n][c];
+      of_layer[at(found - units.begin())] += variances_[n][c];
     }
     for (std::size_t u = 0; u < units.size(); ++u) power[u] *= of_layer[u];
   }

@@ -198,7 +198,7 @@ TEST(PruneZeros, BeatMagnitude) {
   EXPECT_NEAR(static_cast<double>(pruned->report.zeros), 0.5 * static_cast<double>(pruned->report.weights), 3);
   ir::Model plain = model;
   for (const LinearLayer& layer : linear_layers(plain)) {
-    ir::Tensor& tensor = plain.subgraphs[0].tensors[static_cast<std::size_t>(layer.weights)];
+    ir::Tensor& tensor = plain.subgraphs[0].tensors[at(layer.weights)];
     std::vector<float> values = ir::float_values(plain, tensor), sizes;
     for (const float v : values) sizes.push_back(std::abs(v));
     std::nth_element(sizes.begin(), sizes.begin() + std::ssize(sizes) / 2, sizes.end());

@@ -47,16 +47,16 @@ class Network {
     std::vector<float> values(static_cast<std::size_t>(shape.elements()));
     for (float& v : values) v = normal(random_);
     const std::int32_t t = tensor(std::move(shape));
-    ir::set_constant(model, graph().tensors[static_cast<std::size_t>(t)], values);
+    ir::set_constant(model, graph().tensors[at(t)], values);
     return t;
   }
   std::int32_t ints(const std::vector<std::int32_t>& values, bool is_scalar = false) {
     const std::int32_t t =
         tensor(is_scalar ? ir::Shape() : ir::Shape({static_cast<std::int32_t>(values.size())}), ir::DataType::kInt32);
-    ir::set_constant(model, graph().tensors[static_cast<std::size_t>(t)], values);
+    ir::set_constant(model, graph().tensors[at(t)], values);
     return t;
   }
-  const ir::Shape& shape(std::int32_t t) { return graph().tensors[static_cast<std::size_t>(t)].shape; }
+  const ir::Shape& shape(std::int32_t t) { return graph().tensors[at(t)].shape; }
 
   // The results' shapes are inferred by finish().
   std::int32_t op(std::string_view type, std::string_view options, std::vector<std::int32_t> inputs, ir::Shape result,

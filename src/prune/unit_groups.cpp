@@ -53,7 +53,7 @@ std::vector<UnitGroup> unit_groups(const ir::Model& model, const Axes& axes, con
     group.producers.assign(sets.first.begin(), sets.first.end());
     group.consumers.assign(sets.second.begin(), sets.second.end());
     const LinearLayer& first = layers[group.producers.front()];
-    group.name = model.subgraphs[0].tensors[static_cast<std::size_t>(first.output)].name;
+    group.name = model.subgraphs[0].tensors[reef::at(first.output)].name;
     group.channels_each = adjacent_channels(first, axes, units);
     result.push_back(std::move(group));
   }
@@ -69,7 +69,7 @@ std::vector<std::vector<std::size_t>> columns_of(const LinearLayer& layer, const
     const auto found = std::lower_bound(units.begin(), units.end(), unit);
     if (found == units.end() || *found != unit) continue;
     for (std::size_t at = 0; at < layer.window; ++at) {
-      result[static_cast<std::size_t>(found - units.begin())].push_back(layer.column(at, c));
+      result[reef::at(found - units.begin())].push_back(layer.column(at, c));
     }
   }
   return result;

@@ -19,10 +19,10 @@ std::vector<std::size_t> last_uses(const ir::Model& model) {
   std::vector<std::size_t> last(graph.tensors.size(), 0);
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     for (const std::int32_t t : graph.operators[i].inputs) {
-      if (t >= 0) last[static_cast<std::size_t>(t)] = i;
+      if (t >= 0) last[at(t)] = i;
     }
   }
-  for (const std::int32_t t : graph.outputs) last[static_cast<std::size_t>(t)] = graph.operators.size();
+  for (const std::int32_t t : graph.outputs) last[at(t)] = graph.operators.size();
   return last;
 }
 
@@ -31,7 +31,7 @@ std::vector<std::int32_t> computed_inputs(const ir::Model& model, const ir::Oper
   std::vector<std::int32_t> result;
   for (const std::int32_t t : op.inputs) {
     if (t < 0 || std::find(result.begin(), result.end(), t) != result.end()) continue;
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(t)];
     if (!ir::is_constant(model, tensor) && !tensor.is_variable) result.push_back(t);
   }
   return result;
@@ -51,7 +51,7 @@ Status Walk::start(const data::SampleSource& source, std::span<const std::int64_
     const data::InputSpec spec = data::input_spec(model_, static_cast<int>(i));
     const std::optional<std::int64_t> bytes = ir::byte_size(spec.shape, spec.type);
     REEF_REQUIRE(bytes, "the size of input '{}' is not known: give it with --input-shape", spec.name);
-    auto& values = values_[static_cast<std::size_t>(graph.inputs[i])];
+    auto& values = values_[at(graph.inputs[i])];
     values.assign(count_, std::vector<std::uint8_t>(static_cast<std::size_t>(*bytes)));
     for (std::size_t s = 0; s < count_; ++s) {
       REEF_RETURN_IF_ERROR(source.read(samples[s], spec, std::as_writable_bytes(std::span(values[s])))
@@ -66,7 +66,7 @@ Status Walk::step(std::size_t number) {
   const ir::Operator& op = model_.subgraphs[0].operators[number];
   const std::vector<std::int32_t> inputs = computed_inputs(model_, op);
   const auto one = std::make_shared<const ir::Model>(ir::excerpt(model_, {&op, 1}, op.outputs, 0, inputs));
-  for (const std::int32_t t : op.outputs) values_[static_cast<std::size_t>(t)].resize(count_);
+  for (const std::int32_t t : op.outputs) values_[at(t)].resize(count_);
   const auto workers = static_cast<std::size_t>(std::min<std::size_t>(static_cast<std::size_t>(threads_), count_));
   std::mutex mutex;
   Status failure;
@@ -80,10 +80,10 @@ Status Walk::step(std::size_t number) {
         std::vector<std::vector<std::uint8_t>> given(inputs.size());
         for (std::size_t s = worker; s < count_; s += workers) {
           interpreter->reset_variables();
-          for (std::size_t i = 0; i < inputs.size(); ++i) given[i] = values_[static_cast<std::size_t>(inputs[i])][s];
+          for (std::size_t i = 0; i < inputs.size(); ++i) given[i] = values_[at(inputs[i])][s];
           REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> results, cpu::run_once(*interpreter, given));
           for (std::size_t o = 0; o < op.outputs.size(); ++o) {
-            values_[static_cast<std::size_t>(op.outputs[o])][s] = std::move(results[o].bytes);
+            values_[at(op.outputs[o])][s] = std::move(results[o].bytes);
           }
         }
         return ok_status();
@@ -107,7 +107,7 @@ void Walk::forget_behind(std::size_t op) {
 }
 
 std::span<const float> Walk::values(std::int32_t tensor, std::size_t sample) const {
-  const auto& of_tensor = values_[static_cast<std::size_t>(tensor)];
+  const auto& of_tensor = values_[at(tensor)];
   if (of_tensor.empty()) return {};
   const std::vector<std::uint8_t>& bytes = of_tensor[sample];
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
@@ -117,17 +117,17 @@ double walk_bytes(const ir::Model& model, std::size_t samples) {
   const ir::Subgraph& graph = model.subgraphs[0];
   const std::vector<std::size_t> last = last_uses(model);
   const auto bytes_of = [&](std::int32_t t) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+    const ir::Tensor& tensor = graph.tensors[at(t)];
     return static_cast<double>(ir::byte_size(tensor.shape, tensor.type).value_or(0));
   };
   double live = 0, peak = 0;
   for (const std::int32_t t : graph.inputs) live += bytes_of(t);
   std::vector<bool> is_live(graph.tensors.size(), false);
-  for (const std::int32_t t : graph.inputs) is_live[static_cast<std::size_t>(t)] = true;
+  for (const std::int32_t t : graph.inputs) is_live[at(t)] = true;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     for (const std::int32_t t : graph.operators[i].outputs) {
       live += bytes_of(t);
-      is_live[static_cast<std::size_t>(t)] = true;
+      is_live[at(t)] = true;
     }
     peak = std::max(peak, live);
     for (std::size_t t = 0; t < last.size(); ++t) {

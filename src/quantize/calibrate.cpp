@@ -55,15 +55,15 @@ std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
   std::vector<std::int32_t> result(graph.tensors.size(), 0);
   const auto observe = [&](std::int32_t t) {
     if (t < 0) return;
-    const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(t)].shape;
-    if (shape.rank() >= 2 && shape.last() <= kMostChannels) result[static_cast<std::size_t>(t)] = shape.last();
+    const ir::Shape& shape = graph.tensors[at(t)].shape;
+    if (shape.rank() >= 2 && shape.last() <= kMostChannels) result[at(t)] = shape.last();
   };
   for (const ir::Operator& op : graph.operators) {
     const OpRule* rule = rule_of(op.type);
     if (rule == nullptr) continue;
     const bool is_layer = rule->kind == RuleKind::kWeighted;
     if (is_layer && static_cast<int>(op.inputs.size()) > rule->input) {
-      observe(op.inputs[static_cast<std::size_t>(rule->input)]);
+      observe(op.inputs[at(rule->input)]);
     }
     const bool may_be_in_stream =
         is_one_of(op.type, {Op::ADD, Op::SUB, Op::MUL, Op::RELU, Op::LEAKY_RELU, Op::MEAN, Op::GATHER});
@@ -99,20 +99,20 @@ Result<std::vector<Histogram>> observe_samples(const std::shared_ptr<const ir::M
   const std::vector<std::int64_t> rows = softmax_rows(*model);
   SampleHooks hooks;
   hooks.observer = [&](int index) -> std::function<Status(const cpu::OpRun&)> {
-    Worker& worker = workers[static_cast<std::size_t>(index)];
+    Worker& worker = workers[at(index)];
     return [&worker, &channels, &has_cells, &rows](const cpu::OpRun& run) {
       if (run.subgraph != 0) return ok_status();
-      if (has_cells[static_cast<std::size_t>(run.op_index)]) worker.observe_cells(run);
+      if (has_cells[at(run.op_index)]) worker.observe_cells(run);
       for (std::size_t i = 0; i < run.outputs.size(); ++i) {
         if (run.outputs[i] == nullptr) continue;
         const std::int32_t t = run.op->outputs[i];
-        worker.observe(channels[static_cast<std::size_t>(t)], rows[static_cast<std::size_t>(t)], t, *run.outputs[i]);
+        worker.observe(channels[at(t)], rows[at(t)], t, *run.outputs[i]);
       }
       return ok_status();
     };
   };
   hooks.inputs_ready = [&](int index, const cpu::Interpreter& interpreter) {
-    Worker& worker = workers[static_cast<std::size_t>(index)];
+    Worker& worker = workers[at(index)];
     worker.inputs.resize(graph.inputs.size());
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const ops::Tensor& input = interpreter.input(static_cast<int>(i));
@@ -122,7 +122,7 @@ Result<std::vector<Histogram>> observe_samples(const std::shared_ptr<const ir::M
     }
   };
   hooks.use = [&](std::int64_t position, int index, const cpu::Interpreter&) -> Status {
-    Worker& worker = workers[static_cast<std::size_t>(index)];
+    Worker& worker = workers[at(index)];
     use(position, worker.inputs, worker.sample);
     for (SampleStatistics& tensor : worker.sample) tensor.clear();
     return ok_status();

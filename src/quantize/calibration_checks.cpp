@@ -21,8 +21,8 @@ constexpr double kDeadShare = 0.5;           // share of computed tensors that n
 bool reads_infinities(const ir::Model& model, const Calibration& calibration, const ir::Operator& op) {
   return std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) {
     if (t < 0) return false;
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
-    if (!is_float_constant(model, tensor)) return calibration.tensors[static_cast<std::size_t>(t)].infinite > 0;
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(t)];
+    if (!is_float_constant(model, tensor)) return calibration.tensors[at(t)].infinite > 0;
     const std::vector<float> values = float_values(model, tensor);
     return std::any_of(values.begin(), values.end(), [](float v) { return std::isinf(v); });
   });
@@ -31,15 +31,15 @@ bool reads_infinities(const ir::Model& model, const Calibration& calibration, co
 Status check_numbers(const ir::Model& model, const Calibration& calibration) {
   const ir::Subgraph& graph = model.subgraphs[0];
   for (const std::int32_t t : graph.inputs) {
-    const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
+    const TensorStatistics& seen = calibration.tensors[at(t)];
     REEF_REQUIRE(seen.not_finite == 0,
                  "the samples themselves are broken: {} of {} values of input '{}' are infinite or not numbers",
-                 seen.not_finite, seen.values, ir::describe_name(graph.tensors[static_cast<std::size_t>(t)].name));
+                 seen.not_finite, seen.values, ir::describe_name(graph.tensors[at(t)].name));
   }
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     for (const std::int32_t t : graph.operators[i].outputs) {
       if (t < 0) continue;
-      const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
+      const TensorStatistics& seen = calibration.tensors[at(t)];
       const bool is_mask = seen.not_finite == seen.infinite && reads_infinities(model, calibration, graph.operators[i]);
       if (seen.not_finite == 0 || is_mask) continue;
       return invalid_input(
@@ -53,8 +53,8 @@ Status check_numbers(const ir::Model& model, const Calibration& calibration) {
 
 void check_inputs(const ir::Subgraph& graph, const Calibration& calibration, std::vector<std::string>& warnings) {
   for (const std::int32_t t : graph.inputs) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
-    const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
+    const ir::Tensor& tensor = graph.tensors[at(t)];
+    const TensorStatistics& seen = calibration.tensors[at(t)];
     if (tensor.type != ir::DataType::kFloat32 || !seen.seen()) continue;
     const std::string name = ir::describe_name(tensor.name);
     if (seen.min == seen.max) {
@@ -76,11 +76,11 @@ void check_training(const ir::Subgraph& graph, const Calibration& calibration, s
   std::string first;
   for (const ir::Operator& op : graph.operators) {
     for (const std::int32_t t : op.outputs) {
-      const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(std::max(t, 0))];
-      if (t < 0 || !seen.seen() || graph.tensors[static_cast<std::size_t>(t)].type != ir::DataType::kFloat32) continue;
+      const TensorStatistics& seen = calibration.tensors[at(std::max(t, 0))];
+      if (t < 0 || !seen.seen() || graph.tensors[at(t)].type != ir::DataType::kFloat32) continue;
       const double size = std::max(std::abs(static_cast<double>(seen.min)), std::abs(static_cast<double>(seen.max)));
       if (!(size > 0) || size >= 255 * kSmallestActivationScale) continue;
-      if (tiny++ == 0) first = ir::describe_name(graph.tensors[static_cast<std::size_t>(t)].name);
+      if (tiny++ == 0) first = ir::describe_name(graph.tensors[at(t)].name);
     }
   }
   if (tiny == 0) return;
@@ -111,7 +111,7 @@ Status check_calibration(const ir::Model& model, const Calibration& calibration,
   std::int64_t computed = 0, constant = 0;
   for (const ir::Operator& op : graph.operators) {
     for (const std::int32_t t : op.outputs) {
-      const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(std::max(t, 0))];
+      const TensorStatistics& seen = calibration.tensors[at(std::max(t, 0))];
       if (t < 0 || !seen.seen()) continue;
       ++computed;
       constant += seen.min == seen.max ? 1 : 0;

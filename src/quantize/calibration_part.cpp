@@ -144,7 +144,7 @@ Result<CalibrationPart> calibrate_part(const std::shared_ptr<const ir::Model>& m
   part.histograms.resize(model->subgraphs[0].tensors.size());
   if (positions.empty()) return part;
   std::vector<std::int64_t> some;
-  for (const std::int64_t position : positions) some.push_back(samples[static_cast<std::size_t>(position)]);
+  for (const std::int64_t position : positions) some.push_back(samples[at(position)]);
   const auto use = [&](std::int64_t number, const std::vector<std::vector<std::byte>>& inputs,
                        std::vector<SampleStatistics>& tensors) {
     std::vector<std::uint8_t> all;
@@ -152,7 +152,7 @@ Result<CalibrationPart> calibrate_part(const std::shared_ptr<const ir::Model>& m
       const auto* const bytes = reinterpret_cast<const std::uint8_t*>(input.data());
       all.insert(all.end(), bytes, bytes + input.size());
     }
-    part.samples.push_back({positions[static_cast<std::size_t>(number)], sha256_hex(all), tensors});
+    part.samples.push_back({positions[at(number)], sha256_hex(all), tensors});
   };
   REEF_ASSIGN_OR_RETURN(part.histograms, observe_samples(model, source, some, options, use));
   return part;
@@ -172,7 +172,7 @@ Result<Calibration> merge_parts(const ir::Model& model, std::span<const std::int
       REEF_REQUIRE(
           sample.position >= 0 && sample.position < std::ssize(in_order) && sample.statistics.size() == tensors,
           "a part of the calibration has a sample that is none of these");
-      const CalibrationPart::Sample*& place = in_order[static_cast<std::size_t>(sample.position)];
+      const CalibrationPart::Sample*& place = in_order[at(sample.position)];
       REEF_REQUIRE(place == nullptr, "sample {} of the calibration is in two parts", sample.position);
       place = &sample;
     }

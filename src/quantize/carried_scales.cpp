@@ -25,7 +25,7 @@ class Spreader {
     scales_.tensors.resize(graph_.tensors.size());
     for (const auto& [t, affine] : carried_.tensors) {
       if (is_constant(t)) continue;
-      scales_.tensors[static_cast<std::size_t>(t)] = affine;
+      scales_.tensors[at(t)] = affine;
       plan_.rounded.insert(t);
     }
   }
@@ -36,7 +36,7 @@ class Spreader {
     for (std::size_t i = 0; i < plan_.decisions.size(); ++i) settle(i);
     for (const auto& [t, weights] : carried_.weights) plan_.given_weight_scales[t] = weights.scale;
     for (const std::int32_t t : graph_.outputs) {
-      if (scales_.tensors[static_cast<std::size_t>(t)]) plan_.border[t] = *scales_.tensors[static_cast<std::size_t>(t)];
+      if (scales_.tensors[at(t)]) plan_.border[t] = *scales_.tensors[at(t)];
     }
     fix_units();
     for (std::size_t i = 0; i < plan_.decisions.size(); ++i) fix_pieces(i);
@@ -46,13 +46,9 @@ class Spreader {
   }
 
  private:
-  bool is_float(std::int32_t t) const {
-    return t >= 0 && graph_.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
-  }
-  bool is_constant(std::int32_t t) const {
-    return is_float_constant(model_, graph_.tensors[static_cast<std::size_t>(t)]);
-  }
-  std::optional<Affine>& scale(std::int32_t t) { return scales_.tensors[static_cast<std::size_t>(t)]; }
+  bool is_float(std::int32_t t) const { return t >= 0 && graph_.tensors[at(t)].type == ir::DataType::kFloat32; }
+  bool is_constant(std::int32_t t) const { return is_float_constant(model_, graph_.tensors[at(t)]); }
+  std::optional<Affine>& scale(std::int32_t t) { return scales_.tensors[at(t)]; }
   bool give(std::int32_t t, const Affine& affine) {
     if (!is_float(t) || is_constant(t) || scale(t)) return false;
     scale(t) = affine;
@@ -112,10 +108,10 @@ class Spreader {
   }
 
   bool fits_weights(const ir::Operator& op, const OpRule& rule) const {
-    const std::int32_t t = op.inputs[static_cast<std::size_t>(rule.weights)];
+    const std::int32_t t = op.inputs[at(rule.weights)];
     const auto found = carried_.weights.find(t);
     if (found == carried_.weights.end() || found->second.scale.size() == 1) return true;
-    const ir::Shape& shape = graph_.tensors[static_cast<std::size_t>(t)].shape;
+    const ir::Shape& shape = graph_.tensors[at(t)].shape;
     return found->second.dimension == rule.channel_axis &&
            static_cast<std::int32_t>(found->second.scale.size()) == shape[rule.channel_axis];
   }
@@ -178,7 +174,7 @@ class Spreader {
   Affine constant_affine(std::int32_t t) const {
     if (const auto found = carried_.tensors.find(t); found != carried_.tensors.end()) return found->second;
     Range range;
-    for (const float v : float_values(model_, graph_.tensors[static_cast<std::size_t>(t)])) {
+    for (const float v : float_values(model_, graph_.tensors[at(t)])) {
       if (std::isfinite(v)) range = hull(range, {v, v});
     }
     return affine_for(range, Mode::kInt8);

@@ -29,9 +29,7 @@ constexpr int kOne = 64;               // weight 1 of the layer that adds the fe
 constexpr std::string_view kPaddedName = "/padded";  // of the result with clearing steps, while they are taken out
 constexpr std::size_t kShutGates[] = {0, 1, 3};
 
-std::string name_of(const ir::Model& model, std::int32_t t) {
-  return model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name;
-}
+std::string name_of(const ir::Model& model, std::int32_t t) { return model.subgraphs[0].tensors[reef::at(t)].name; }
 
 // ---- Taking out ----
 
@@ -70,10 +68,10 @@ class Remover {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[reef::at(t)]; }
   const ir::Operator* producer(const ir::Uses& index, std::int32_t t) const {
     const std::int32_t op = t < 0 ? -1 : index.producer(t);
-    return op < 0 ? nullptr : &graph_.operators[static_cast<std::size_t>(op)];
+    return op < 0 ? nullptr : &graph_.operators[reef::at(op)];
   }
 
   std::optional<Form> at(const ir::Uses& index, std::size_t number) const {
@@ -139,7 +137,7 @@ class Remover {
     // Users know the LSTM by the name of its result.
     const std::string name = name_of(model_, all);
     const std::int32_t steps = make.add_tensor(name, shape);
-    graph_.tensors[static_cast<std::size_t>(all)].name = name + std::string(kPaddedName);
+    graph_.tensors[reef::at(all)].name = name + std::string(kPaddedName);
     lstm.inputs[kLstmInput] = form.x;
     lstm.outputs = {steps};
     graph_.operators.push_back(std::move(lstm));
@@ -169,8 +167,7 @@ class Restorer {
         });
         const std::int32_t steps = op.outputs[0];
         if (padding != before.end()) {
-          std::swap(graph_.tensors[static_cast<std::size_t>(steps)].name,
-                    graph_.tensors[static_cast<std::size_t>(padding->outputs[0])].name);
+          std::swap(graph_.tensors[reef::at(steps)].name, graph_.tensors[reef::at(padding->outputs[0])].name);
         }
         // A float LSTM among integers: the PAD is behind a QUANTIZE, and stays.
         op.outputs = {padding != before.end() ? padding->outputs[0] : with_more_steps(steps, found->second)};
@@ -185,7 +182,7 @@ class Restorer {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[reef::at(t)]; }
 
   std::int32_t with_more_steps(std::int32_t t, std::int32_t more) {
     const ir::Tensor like = tensor(t);
@@ -308,7 +305,7 @@ class Restorer {
     const ir::Quantization quantization = tensor(x).quantization;
     const std::int32_t time = shape[0], batch = shape[1], width = shape[2], wide = width + features;
     std::vector<std::int8_t> identity(static_cast<std::size_t>(wide) * static_cast<std::size_t>(width), 0);
-    for (std::int32_t i = 0; i < width; ++i) identity[static_cast<std::size_t>(i * width + i)] = kOne;
+    for (std::int32_t i = 0; i < width; ++i) identity[reef::at(i * width + i)] = kOne;
     std::vector<std::int32_t> values(static_cast<std::size_t>(wide), 0);
     std::fill(values.begin() + width, values.end(), value * kOne);
     ir::Quantization one, product;

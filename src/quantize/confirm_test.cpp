@@ -109,7 +109,7 @@ TEST(Dealing, FewSamplesAreMeasuredWithRangesThatHaveNotSeenThem) {
   int limited = 0;
   for (const ir::Operator& op : model->subgraphs[0].operators) {
     if (op.attributes.get_enum("fused_activation_function", "NONE") != "RELU6") continue;
-    EXPECT_LE(state.plan.ranges[static_cast<std::size_t>(op.outputs[0])].max, 6) << "room beyond what a value can be";
+    EXPECT_LE(state.plan.ranges[at(op.outputs[0])].max, 6) << "room beyond what a value can be";
     ++limited;
   }
   EXPECT_GT(limited, 0);

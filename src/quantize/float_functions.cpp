@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "base/at.h"
 #include "ir/uses.h"
 #include "ops/registry.h"
 #include "ops/table_functions.h"

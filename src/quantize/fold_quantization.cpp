@@ -119,7 +119,7 @@ class Folder {
 
  private:
   ir::Subgraph& graph() { return result_.model.subgraphs[0]; }
-  ir::Tensor& tensor(std::int32_t t) { return graph().tensors[static_cast<std::size_t>(t)]; }
+  ir::Tensor& tensor(std::int32_t t) { return graph().tensors[at(t)]; }
   std::int32_t now(std::int32_t t) const {
     const auto found = replaced_.find(t);
     return found == replaced_.end() ? t : found->second;
@@ -149,11 +149,11 @@ class Folder {
   void give_scale_to_bias(const ir::Operator& op) {
     const OpRule* rule = rule_of(op.type);
     if (rule == nullptr || rule->kind != RuleKind::kWeighted || rule->bias < 0) return;
-    if (rule->bias >= static_cast<int>(op.inputs.size()) || op.inputs[static_cast<std::size_t>(rule->bias)] < 0) return;
-    ir::Tensor& bias = tensor(op.inputs[static_cast<std::size_t>(rule->bias)]);
-    const ir::Quantization& x = tensor(op.inputs[static_cast<std::size_t>(rule->input)]).quantization;
+    if (rule->bias >= static_cast<int>(op.inputs.size()) || op.inputs[at(rule->bias)] < 0) return;
+    ir::Tensor& bias = tensor(op.inputs[at(rule->bias)]);
+    const ir::Quantization& x = tensor(op.inputs[at(rule->input)]).quantization;
     if (bias.type == DataType::kFloat32 || !bias.quantization.scale.empty() || x.scale.size() != 1) return;
-    bias.quantization.scale = tensor(op.inputs[static_cast<std::size_t>(rule->weights)]).quantization.scale;
+    bias.quantization.scale = tensor(op.inputs[at(rule->weights)]).quantization.scale;
     for (float& scale : bias.quantization.scale) scale *= x.scale[0];
     bias.quantization.zero_point.assign(bias.quantization.scale.size(), 0);
     bias.quantization.dimension = 0;
@@ -166,7 +166,7 @@ class Folder {
       if (op.inputs.empty() || op.inputs[0] < 0 || tensor(op.outputs[0]).type != DataType::kFloat32) continue;
       const OpRule* rule = rule_of(op.type);
       if (rule == nullptr || rule->kind != RuleKind::kWeighted) continue;
-      std::int32_t& weights = op.inputs[static_cast<std::size_t>(rule->weights)];
+      std::int32_t& weights = op.inputs[at(rule->weights)];
       if (weights < 0 || tensor(weights).type != DataType::kInt8) continue;
       ir::Tensor copy = tensor(weights);
       if (!make_float(copy)) continue;
@@ -251,7 +251,7 @@ class Folder {
   bool is_only_dequantized(std::int32_t t, const ir::Uses& index) {
     const auto readers = index.consumers(t);
     return std::all_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
-      const ir::Operator& op = graph().operators[static_cast<std::size_t>(reader)];
+      const ir::Operator& op = graph().operators[at(reader)];
       return op.type == Op::DEQUANTIZE || (op.type == Op::QUANTIZE && is_change_of_type(t, op.outputs[0]) &&
                                            is_only_dequantized(op.outputs[0], index));
     });
@@ -352,7 +352,7 @@ class Folder {
     const auto renumbered = [&](auto& map) {
       std::remove_reference_t<decltype(map)> result;
       for (auto& [t, value] : map) {
-        if (moved[static_cast<std::size_t>(t)] >= 0) result[moved[static_cast<std::size_t>(t)]] = std::move(value);
+        if (moved[at(t)] >= 0) result[moved[at(t)]] = std::move(value);
       }
       map = std::move(result);
     };
@@ -375,7 +375,7 @@ bool computes_in_16_bits(const ir::Model& model) {
   for (const ir::Operator& op : graph.operators) {
     for (const std::int32_t t : op.outputs) {
       if (t < 0) continue;
-      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+      const ir::Tensor& tensor = graph.tensors[at(t)];
       if (ir::is_integer_8(tensor.type) && !tensor.quantization.scale.empty()) return false;
       result = result || is_16_bit_value(tensor);
     }

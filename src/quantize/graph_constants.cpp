@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/graph_constants.h"
 
+#include "base/at.h"
 #include "ir/compact.h"
 #include "ir/needed_operators.h"
 
@@ -11,8 +12,7 @@ void drop_unread(ir::Model& model) {
 }
 
 bool is_own_constant(const ir::Model& model, const ir::Uses& uses, std::int32_t tensor) {
-  return tensor >= 0 && is_float_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)]) &&
-         uses.has_one_use(tensor);
+  return tensor >= 0 && is_float_constant(model, model.subgraphs[0].tensors[at(tensor)]) && uses.has_one_use(tensor);
 }
 
 }  // namespace reef::quantize

@@ -37,7 +37,7 @@ constexpr float kRoundedAgain = 1.25F;
 bool is_of_normalized(const ir::Subgraph& graph, const ir::Uses& uses, const ir::Operator& op) {
   const auto maker = [&](std::int32_t t) {
     const std::int32_t number = t < 0 ? -1 : uses.producer(t);
-    return number < 0 ? nullptr : &graph.operators[static_cast<std::size_t>(number)];
+    return number < 0 ? nullptr : &graph.operators[at(number)];
   };
   const ir::Operator* mean = op.type == Op::ADD ? maker(op.inputs[0]) : &op;
   if (mean == nullptr || mean->type != Op::MEAN) return false;
@@ -84,7 +84,7 @@ Range for_means(const Range& mean, const TensorStatistics& seen, const Range& op
 bool is_subtracted(const ir::Subgraph& graph, const ir::Uses& uses, const ir::Operator& mean) {
   const auto readers = uses.consumers(mean.outputs[0]);
   return std::any_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(reader)];
+    const ir::Operator& op = graph.operators[at(reader)];
     return (op.type == Op::SUB || op.type == Op::SQUARED_DIFFERENCE) && op.inputs[0] == mean.inputs[0];
   });
 }
@@ -100,15 +100,15 @@ void leave_headroom(const ir::Model& model, const Calibration& calibration, std:
     if (!seen.seen()) continue;
     Range& range = ranges[result];
     if (op.type == Op::RSQRT) {
-      range = for_factors(range, seen, ranges[static_cast<std::size_t>(op.inputs[0])]);
+      range = for_factors(range, seen, ranges[at(op.inputs[0])]);
     } else if (op.type == Op::MEAN && is_subtracted(graph, uses, op)) {
-      range = for_means(range, seen, ranges[static_cast<std::size_t>(op.inputs[0])]);
+      range = for_means(range, seen, ranges[at(op.inputs[0])]);
     } else if (is_of_normalized(graph, uses, op)) {
       range.max *= kRoundedAgain;
     } else if (op.type == Op::DIV) {
-      const ir::Tensor& numerator = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+      const ir::Tensor& numerator = graph.tensors[at(op.inputs[0])];
       if (!is_float_constant(model, numerator) || numerator.shape.elements() != 1) continue;
-      range = for_quotients(range, float_values(model, numerator)[0], ranges[static_cast<std::size_t>(op.inputs[1])]);
+      range = for_quotients(range, float_values(model, numerator)[0], ranges[at(op.inputs[1])]);
     }
   }
 }

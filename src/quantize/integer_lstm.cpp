@@ -22,9 +22,7 @@ std::int32_t operand(const ir::Operator& op, std::size_t position) {
   return position < op.inputs.size() ? op.inputs[position] : -1;
 }
 
-const ir::Tensor& tensor_of(const ir::Model& model, std::int32_t t) {
-  return model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
-}
+const ir::Tensor& tensor_of(const ir::Model& model, std::int32_t t) { return model.subgraphs[0].tensors[at(t)]; }
 
 bool is_variable_of(const ir::Model& model, const ir::Operator& op, std::size_t position) {
   const std::int32_t t = operand(op, position);
@@ -116,7 +114,7 @@ class Maker {
   }
 
   void set_state(std::size_t position, DataType type, const ir::Quantization& quantization) {
-    ir::Tensor& state = model_.subgraphs[0].tensors[static_cast<std::size_t>(op_.inputs[position])];
+    ir::Tensor& state = model_.subgraphs[0].tensors[at(op_.inputs[position])];
     state.type = type;
     state.quantization = quantization;
     state.has_quantization = true;

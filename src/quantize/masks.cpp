@@ -49,19 +49,17 @@ class Unmasking {
   }
 
  private:
-  Range& range(std::int32_t t) { return ranges_[static_cast<std::size_t>(t)]; }
-  bool is_float(std::int32_t t) const {
-    return t >= 0 && graph_.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
-  }
+  Range& range(std::int32_t t) { return ranges_[reef::at(t)]; }
+  bool is_float(std::int32_t t) const { return t >= 0 && graph_.tensors[reef::at(t)].type == ir::DataType::kFloat32; }
   bool is_constant(std::int32_t t) const {
-    return is_float(t) && is_float_constant(model_, graph_.tensors[static_cast<std::size_t>(t)]);
+    return is_float(t) && is_float_constant(model_, graph_.tensors[reef::at(t)]);
   }
   bool is_value(std::int32_t t) const { return is_float(t) && !is_constant(t); }
 
   bool only_largest_counts(std::int32_t t) const {
     const auto readers = index_.consumers(t);
     return !index_.is_output(t) && !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](std::int32_t i) {
-      return ops::has_trait(graph_.operators[static_cast<std::size_t>(i)], ops::Trait::kTakesLargest);
+      return ops::has_trait(graph_.operators[reef::at(i)], ops::Trait::kTakesLargest);
     });
   }
 
@@ -74,14 +72,14 @@ class Unmasking {
       if (!is_value(t)) continue;
       values = hull(values, range(t));
       has_values = true;
-      has_masks = has_masks || was_masked_[static_cast<std::size_t>(t)];
+      has_masks = has_masks || was_masked_[reef::at(t)];
     }
     if (!has_values) return;
     const Range computed = values;
     const bool ignores_low = only_largest_counts(op.outputs[0]) && op.type == Op::PADV2;
     for (const std::int32_t t : op.inputs) {
       if (!inserts || !is_constant(t)) continue;
-      for (const float v : float_values(model_, graph_.tensors[static_cast<std::size_t>(t)])) {
+      for (const float v : float_values(model_, graph_.tensors[reef::at(t)])) {
         const float size = std::abs(v);
         const bool is_mask = is_masked(v) || (ignores_low && v < computed.min) ||
                              (size >= kSmallestMaskConstant && size > kMaskRatio * reach(computed));
@@ -95,7 +93,7 @@ class Unmasking {
     for (const std::int32_t t : op.outputs) {
       if (!is_value(t)) continue;
       range(t) = both(range(t), values);
-      was_masked_[static_cast<std::size_t>(t)] = true;
+      was_masked_[reef::at(t)] = true;
     }
   }
 
@@ -104,9 +102,9 @@ class Unmasking {
     if (depth == 0 || index_.is_output(t) || index_.consumers(t).empty()) return std::nullopt;
     Range result;
     for (const std::int32_t i : index_.consumers(t)) {
-      const ir::Operator& op = graph_.operators[static_cast<std::size_t>(i)];
+      const ir::Operator& op = graph_.operators[reef::at(i)];
       std::optional<Range> one;
-      if (decisions_[static_cast<std::size_t>(i)].treatment != Treatment::kInteger) return std::nullopt;
+      if (decisions_[reef::at(i)].treatment != Treatment::kInteger) return std::nullopt;
       const bool is_sum = (op.type == Op::ADD || op.type == Op::SUB) && op.inputs.size() == 2;
       if (is_sum && op.inputs[0] != op.inputs[1] && is_value(op.outputs[0])) {
         const std::size_t position = op.inputs[0] == t ? 0 : 1;
@@ -148,11 +146,11 @@ std::vector<std::int64_t> softmax_rows(const ir::Model& model) {
     const ir::Operator& op = graph.operators[i];
     if (op.inputs.empty() || op.inputs[0] < 0 || op.outputs.empty() || op.outputs[0] < 0) continue;
     const std::int32_t t = op.inputs[0];
-    const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(t)].shape;
+    const ir::Shape& shape = graph.tensors[reef::at(t)].shape;
     if (index.consumers(t).size() != 1 || index.is_output(t) || shape.rank() < 1) continue;
-    const std::int64_t behind = rows[static_cast<std::size_t>(op.outputs[0])];
+    const std::int64_t behind = rows[reef::at(op.outputs[0])];
     const bool passes_on = op.type == Op::RESHAPE && behind > 0 && shape.last() == behind;
-    if (op.type == Op::SOFTMAX || passes_on) rows[static_cast<std::size_t>(t)] = shape.last();
+    if (op.type == Op::SOFTMAX || passes_on) rows[reef::at(t)] = shape.last();
   }
   return rows;
 }

@@ -59,7 +59,7 @@ Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const
   SampleHooks hooks;
   hooks.use = [&](std::int64_t position, int, const cpu::Interpreter& interpreter) {
     for (int i = 0; i < interpreter.output_count(); ++i) {
-      outputs[static_cast<std::size_t>(position)].push_back(real_values(interpreter.output(i)));
+      outputs[reef::at(position)].push_back(real_values(interpreter.output(i)));
     }
     return ok_status();
   };

@@ -33,21 +33,19 @@ constexpr OpRule kRules[] = {
 
 const ir::Tensor* operand(const ir::Subgraph& graph, const std::vector<std::int32_t>& list, int position) {
   if (position < 0 || position >= static_cast<int>(list.size())) return nullptr;
-  const std::int32_t t = list[static_cast<std::size_t>(position)];
-  return t < 0 ? nullptr : &graph.tensors[static_cast<std::size_t>(t)];
+  const std::int32_t t = list[at(position)];
+  return t < 0 ? nullptr : &graph.tensors[at(t)];
 }
 
 bool touches_float(const ir::Subgraph& graph, const ir::Operator& op) {
-  const auto is_float = [&](std::int32_t t) {
-    return t >= 0 && graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
-  };
+  const auto is_float = [&](std::int32_t t) { return t >= 0 && graph.tensors[at(t)].type == ir::DataType::kFloat32; };
   return std::any_of(op.inputs.begin(), op.inputs.end(), is_float) ||
          std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
 }
 
 bool has_variables(const ir::Subgraph& graph, const ir::Operator& op) {
   return std::any_of(op.inputs.begin(), op.inputs.end(),
-                     [&](std::int32_t t) { return t >= 0 && graph.tensors[static_cast<std::size_t>(t)].is_variable; });
+                     [&](std::int32_t t) { return t >= 0 && graph.tensors[at(t)].is_variable; });
 }
 
 // Why a weighted operator cannot be had in integers, or nothing.
@@ -98,7 +96,7 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   for (const std::string& pattern : options.keep_float) {
     for (const std::int32_t t : op.outputs) {
       if (t < 0) continue;
-      const std::string_view name = without_suffixes(graph.tensors[static_cast<std::size_t>(t)].name);
+      const std::string_view name = without_suffixes(graph.tensors[at(t)].name);
       if (matches(pattern, name)) return stays_float("the user wants it so");
     }
   }
@@ -110,11 +108,11 @@ void drop_islands(const ir::Model& model, const QuantizeOptions& options, std::v
   const ir::Subgraph& graph = model.subgraphs[0];
   const ir::Uses index(model);
   const auto is_integer = [&](std::int32_t op) {
-    return op >= 0 && decisions[static_cast<std::size_t>(op)].treatment == Treatment::kInteger;
+    return op >= 0 && decisions[at(op)].treatment == Treatment::kInteger;
   };
   const auto meets_integers = [&](const ir::Operator& op) {
     for (const std::int32_t t : op.inputs) {
-      if (t < 0 || graph.tensors[static_cast<std::size_t>(t)].type != ir::DataType::kFloat32) continue;
+      if (t < 0 || graph.tensors[at(t)].type != ir::DataType::kFloat32) continue;
       if (is_integer(index.producer(t))) return true;
       if (index.is_input(t) && options.input_type != IoType::kFloat32) return true;
     }
@@ -174,7 +172,7 @@ std::vector<Decision> decide(const ir::Model& model, const QuantizeOptions& opti
   for (const ir::Operator& op : model.subgraphs[0].operators) result.push_back(decide_one(model, op, options));
   if (!options.full_integer) widen_float_functions(model, result);
   for (const std::int32_t op : keep_float) {
-    Decision& decision = result[static_cast<std::size_t>(op)];
+    Decision& decision = result[at(op)];
     if (decision.treatment == Treatment::kInteger) {
       decision = {Treatment::kFloat, nullptr, "in integers it costs the result too much accuracy (measured)"};
     }
@@ -187,9 +185,8 @@ Status check_names(const ir::Model& model, const QuantizeOptions& options) {
   const ir::Subgraph& graph = model.subgraphs[0];
   for (const std::string& pattern : options.keep_float) {
     const bool is_known = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
-      return std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t t) {
-        return t >= 0 && matches(pattern, graph.tensors[static_cast<std::size_t>(t)].name);
-      });
+      return std::any_of(op.outputs.begin(), op.outputs.end(),
+                         [&](std::int32_t t) { return t >= 0 && matches(pattern, graph.tensors[at(t)].name); });
     });
     if (!is_known) {
       return invalid_input("no operator computes a tensor named '{}'; `reef inspect --tensors` lists the names",

@@ -61,9 +61,9 @@ class Taker {
 
   const ir::Operator* producer(std::int32_t t) const {
     const std::int32_t op = index_.producer(t);
-    return op < 0 ? nullptr : &graph_.operators[static_cast<std::size_t>(op)];
+    return op < 0 ? nullptr : &graph_.operators[at(op)];
   }
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[at(t)]; }
   bool is_constant(std::int32_t t) const { return t >= 0 && is_float_constant(model_, tensor(t)); }
 
   // The tensor that an operator treats part by part; -1: it is none of those.
@@ -214,7 +214,7 @@ std::vector<std::int32_t> add_parts(ir::Model& model, const ir::Model& source, s
 }
 
 std::int32_t add_joint(ir::Model& model, const std::vector<std::int32_t>& parts, int axis, const std::string& name) {
-  const auto shape_of = [&](std::int32_t t) { return model.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape; };
+  const auto shape_of = [&](std::int32_t t) { return model.subgraphs[0].tensors[at(t)].shape; };
   ir::Shape shape = shape_of(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) shape[axis] += shape_of(parts[i])[axis];
   graph::Appender add(model);

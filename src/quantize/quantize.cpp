@@ -29,9 +29,7 @@ constexpr std::string_view kCompiledOp = "edgetpu-custom-op";
 
 Status check_model(const ir::Model& model, Mode mode) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const auto is_float = [&](std::int32_t t) {
-    return t >= 0 && graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
-  };
+  const auto is_float = [&](std::int32_t t) { return t >= 0 && graph.tensors[at(t)].type == ir::DataType::kFloat32; };
   const bool has_float_ops = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
     return op.type != Op::DEQUANTIZE && op.type != Op::QUANTIZE &&
            std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
@@ -105,12 +103,12 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
   }
   for (std::size_t t = 0; t < made.tensor_of.size(); ++t) {
     if (made.tensor_of[t] < 0) continue;
-    result.names.push_back({from.tensors[t].name, to.tensors[static_cast<std::size_t>(made.tensor_of[t])].name});
+    result.names.push_back({from.tensors[t].name, to.tensors[at(made.tensor_of[t])].name});
   }
   NamedFactors equalized;
   for (const auto& [t, factors] : state.factors) {
-    const std::int32_t there = made.tensor_of[static_cast<std::size_t>(t)];
-    if (there >= 0) equalized[to.tensors[static_cast<std::size_t>(there)].name] = factors;
+    const std::int32_t there = made.tensor_of[at(t)];
+    if (there >= 0) equalized[to.tensors[at(there)].name] = factors;
   }
   store_equalization(equalized, made.model);
   result.integer_ops = made.integer_ops;
@@ -132,7 +130,7 @@ void judge_outputs(const Session& session, QuantizeResult& result) {
     // On all samples measured with, too: those held back may be too few to tell.
     const std::string why = why_useless(result.error->views[view]);
     if (why.empty() || why_useless(session.best_error().views[view]).empty()) continue;
-    const std::string& name = graph.tensors[static_cast<std::size_t>(graph.outputs[o])].name;
+    const std::string& name = graph.tensors[at(graph.outputs[o])].name;
     result.lost.push_back(fmt::format("output '{}': {}", ir::describe_name(name), why));
     result.warnings.push_back(fmt::format(
         "NOT USABLE: output '{}' has little in common with the float model's: {} ({} dB is the least). reef quantize "
@@ -164,16 +162,15 @@ void note_rescued(const State& state, QuantizeResult& result) {
   const ir::Model& model = *state.model;
   double in_float = 0;
   for (const std::int32_t op : state.keep_float) {
-    in_float += work_of(model, model.subgraphs[0].operators[static_cast<std::size_t>(op)]);
+    in_float += work_of(model, model.subgraphs[0].operators[at(op)]);
   }
   result.notes.push_back(
       fmt::format("{} of {} operators ({:.0f} % of the work, estimated) stay float, because an output was lost in "
                   "integers; --no-automatic-float leaves it so",
                   state.keep_float.size(), model.subgraphs[0].operators.size(), 100 * in_float / work_of(model)));
   for (const std::int32_t t : state.plan.float_border) {
-    result.notes.push_back(
-        fmt::format("'{}' stays float32: no integer operator reads or makes it",
-                    ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name)));
+    result.notes.push_back(fmt::format("'{}' stays float32: no integer operator reads or makes it",
+                                       ir::describe_name(model.subgraphs[0].tensors[at(t)].name)));
   }
 }
 
@@ -291,8 +288,8 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
                   folded.activation_scales));
   const auto note_borders = [&](const std::vector<std::int32_t>& borders, IoType type, std::string_view word) {
     for (const std::int32_t t : borders) {
-      const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
-      const bool has_scale = state.plan.scales->tensors[static_cast<std::size_t>(t)].has_value();
+      const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[at(t)];
+      const bool has_scale = state.plan.scales->tensors[at(t)].has_value();
       if (type == IoType::kFloat32 || has_scale || tensor.type != ir::DataType::kFloat32) continue;
       result.notes.push_back(fmt::format("{} '{}' stays float32: the model carries no scale for it", word,
                                          ir::describe_name(tensor.name)));
@@ -301,8 +298,7 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
   note_borders(folded.model.subgraphs[0].inputs, options.input_type, "input");
   note_borders(folded.model.subgraphs[0].outputs, options.output_type, "output");
   for (const auto& [t, scales] : state.plan.given_weight_scales) {
-    if (scales.size() == 1 || folded.model.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape.rank() != 2)
-      continue;
+    if (scales.size() == 1 || folded.model.subgraphs[0].tensors[at(t)].shape.rank() != 2) continue;
     result.notes.push_back(
         "weights of FULLY_CONNECTED carry a scale per output: the result needs TFLite 2.17 or later, and Google's "
         "compiler does not take it");

@@ -55,11 +55,9 @@ class Pictures : public data::SampleSource {
       const auto stored = static_cast<std::int16_t>(std::clamp(q, -32768.0, 32767.0));
       std::memcpy(target.data() + i * 2, &stored, 2);
     } else if (input.type == ir::DataType::kInt8) {
-      target[static_cast<std::size_t>(i)] =
-          static_cast<std::byte>(static_cast<std::int8_t>(std::clamp(q, -128.0, 127.0)));
+      target[at(i)] = static_cast<std::byte>(static_cast<std::int8_t>(std::clamp(q, -128.0, 127.0)));
     } else {
-      target[static_cast<std::size_t>(i)] =
-          static_cast<std::byte>(static_cast<std::uint8_t>(std::clamp(q, 0.0, 255.0)));
+      target[at(i)] = static_cast<std::byte>(static_cast<std::uint8_t>(std::clamp(q, 0.0, 255.0)));
     }
   }
   std::int64_t count_;
@@ -125,9 +123,7 @@ TEST(Quantize, OutputsThatMixRangesAreSplit) {
   const QuantizeResult split = quantized(model, &pictures, options);
   const ir::Subgraph& graph = split.model.subgraphs[0];
   ASSERT_EQ(graph.outputs.size(), 2u);
-  const auto output = [&](std::size_t i) -> const ir::Tensor& {
-    return graph.tensors[static_cast<std::size_t>(graph.outputs[i])];
-  };
+  const auto output = [&](std::size_t i) -> const ir::Tensor& { return graph.tensors[at(graph.outputs[i])]; };
   EXPECT_EQ(output(0).name, "wide");
   EXPECT_EQ(output(1).name, "narrow");
   EXPECT_GT(output(0).quantization.scale[0], 50 * output(1).quantization.scale[0]);
@@ -141,10 +137,10 @@ TEST(Quantize, EveryOperatorBecomesInteger) {
   EXPECT_EQ(result.conversions, 0);
   EXPECT_GT(result.error->mean_sqnr_db, 20);
   const ir::Subgraph& graph = result.model.subgraphs[0];
-  EXPECT_EQ(graph.tensors[static_cast<std::size_t>(graph.inputs[0])].type, ir::DataType::kInt8);
+  EXPECT_EQ(graph.tensors[at(graph.inputs[0])].type, ir::DataType::kInt8);
   for (const ir::Operator& op : graph.operators) {
     for (const std::int32_t t : op.outputs) {
-      EXPECT_EQ(graph.tensors[static_cast<std::size_t>(t)].type, ir::DataType::kInt8) << op.type;
+      EXPECT_EQ(graph.tensors[at(t)].type, ir::DataType::kInt8) << op.type;
     }
   }
   // Names, signatures and the operators' order are the model's.
@@ -152,7 +148,7 @@ TEST(Quantize, EveryOperatorBecomesInteger) {
   EXPECT_EQ(result.model.signatures.size(), source.signatures.size());
   EXPECT_EQ(graph.operators.size(), source.subgraphs[0].operators.size());
   const auto output_name = [](const ir::Model& m) {
-    return m.subgraphs[0].tensors[static_cast<std::size_t>(m.subgraphs[0].outputs[0])].name;
+    return m.subgraphs[0].tensors[at(m.subgraphs[0].outputs[0])].name;
   };
   EXPECT_EQ(output_name(result.model), output_name(source));
 }
@@ -172,8 +168,7 @@ TEST(Quantize, LikeTensorFlowsConverter) {
     EXPECT_EQ(x.version, y.version) << i << " " << x.type;
     ASSERT_EQ(x.inputs.size(), y.inputs.size());
     for (std::size_t k = 0; k < x.inputs.size(); ++k) {
-      const ir::Tensor &s = a.tensors[static_cast<std::size_t>(x.inputs[k])],
-                       &t = b.tensors[static_cast<std::size_t>(y.inputs[k])];
+      const ir::Tensor &s = a.tensors[at(x.inputs[k])], &t = b.tensors[at(y.inputs[k])];
       EXPECT_EQ(s.type, t.type) << i << " " << x.type << " input " << k;
       EXPECT_EQ(s.shape, t.shape);
       // Their converter of today scales dense weights per channel; ours does where it is asked to.
@@ -227,7 +222,7 @@ TEST(Quantize, KeepFloat) {
   const ir::Subgraph& graph = model.subgraphs[0];
   QuantizeOptions options = quick();
   const ir::Operator& chosen = graph.operators[4];
-  options.keep_float = {graph.tensors[static_cast<std::size_t>(chosen.outputs[0])].name};
+  options.keep_float = {graph.tensors[at(chosen.outputs[0])].name};
   const QuantizeResult result = quantized(model, &pictures, options);
   ASSERT_EQ(result.float_ops.size(), 1u);
   EXPECT_NE(result.float_ops[0].op.find(chosen.type), std::string::npos);
@@ -268,7 +263,7 @@ ir::Model as_qdq(const ir::Model& model) {
     operators.push_back(op);
   };
   const auto float_like = [&](std::int32_t t) {
-    ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(t)];
+    ir::Tensor tensor = graph.tensors[at(t)];
     tensor.type = ir::DataType::kFloat32;
     tensor.quantization = {};
     tensor.has_quantization = false;
@@ -283,9 +278,9 @@ ir::Model as_qdq(const ir::Model& model) {
       continue;
     }
     for (std::int32_t& t : op.inputs) {
-      const ir::DataType type = graph.tensors[static_cast<std::size_t>(t)].type;
-      const bool is_quantized = graph.tensors[static_cast<std::size_t>(t)].has_quantization &&
-                                !graph.tensors[static_cast<std::size_t>(t)].quantization.scale.empty();
+      const ir::DataType type = graph.tensors[at(t)].type;
+      const bool is_quantized =
+          graph.tensors[at(t)].has_quantization && !graph.tensors[at(t)].quantization.scale.empty();
       if (!is_quantized ||
           (type != ir::DataType::kInt8 && type != ir::DataType::kInt32 && type != ir::DataType::kUInt8)) {
         continue;
@@ -349,7 +344,7 @@ TEST(FoldQuantization, FakeQuantGivesItsRange) {
   int number = 0;
   std::map<std::int32_t, std::int32_t> now;
   const auto fake = [&](std::int32_t t, double min, double max) {
-    ir::Tensor copy = graph.tensors[static_cast<std::size_t>(t)];
+    ir::Tensor copy = graph.tensors[at(t)];
     copy.name += "/fake";
     graph.tensors.push_back(copy);
     ir::Operator op;
@@ -381,7 +376,7 @@ TEST(FoldQuantization, FakeQuantGivesItsRange) {
   number = 0;
   for (const ir::Operator& op : made.operators) {
     if (op.type == "SOFTMAX") continue;
-    const ir::Quantization& q = made.tensors[static_cast<std::size_t>(op.outputs[0])].quantization;
+    const ir::Quantization& q = made.tensors[at(op.outputs[0])].quantization;
     // As the operator's kernel rounds.
     const auto min = static_cast<float>(-1 - 0.1 * number), max = static_cast<float>(2 + 0.3 * number);
     const float scale = (max - min) / 255;

@@ -26,12 +26,12 @@ Range percentile_range(const TensorStatistics& statistics, double percentile) {
   double sum = 0;
   int low = 0, high = Histogram::kBins - 1;
   for (; low < Histogram::kBins / 2; ++low) {
-    sum += static_cast<double>(counts[static_cast<std::size_t>(low)]);
+    sum += static_cast<double>(counts[at(low)]);
     if (sum > outside) break;
   }
   sum = 0;
   for (; high >= Histogram::kBins / 2; --high) {
-    sum += static_cast<double>(counts[static_cast<std::size_t>(high)]);
+    sum += static_cast<double>(counts[at(high)]);
     if (sum > outside) break;
   }
   return with_zero(std::max<double>(statistics.min, histogram.lower_edge(low)),
@@ -50,8 +50,8 @@ double divergence(const Histogram& histogram, const Range& range, int levels) {
   const int high = std::clamp(kMiddle + above, low + 1, Histogram::kBins);
   std::vector<double> p(counts.begin() + low, counts.begin() + high);
   std::vector<double> inside = p;
-  for (int i = 0; i < low; ++i) p.front() += static_cast<double>(counts[static_cast<std::size_t>(i)]);
-  for (int i = high; i < Histogram::kBins; ++i) p.back() += static_cast<double>(counts[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < low; ++i) p.front() += static_cast<double>(counts[at(i)]);
+  for (int i = high; i < Histogram::kBins; ++i) p.back() += static_cast<double>(counts[at(i)]);
   double total = 0, total_inside = 0;
   for (const double v : p) total += v;
   for (const double v : inside) total_inside += v;

@@ -39,7 +39,7 @@ const ir::Operator* maker_of(const ir::Model& model, const ir::Uses& index, std:
   for (int depth = 0; depth < 8; ++depth) {
     const std::int32_t producer = index.producer(t);
     if (producer < 0) return nullptr;
-    const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(producer)];
+    const ir::Operator& op = model.subgraphs[0].operators[reef::at(producer)];
     const bool only_moves = ops::has_same_bytes(op);
     if (!only_moves || op.inputs.empty() || op.inputs[0] < 0) return &op;
     t = op.inputs[0];
@@ -99,7 +99,7 @@ bool is_selected(const ir::Model& model, const ir::Uses& index, std::int32_t out
     const std::int32_t producer = index.producer(open.back());
     open.pop_back();
     if (producer < 0 || !seen.insert(producer).second) continue;
-    const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(producer)];
+    const ir::Operator& op = model.subgraphs[0].operators[reef::at(producer)];
     if (op.type == Op::TOPK_V2) return true;
     for (const std::int32_t t : op.inputs) {
       if (t >= 0) open.push_back(t);
@@ -235,7 +235,7 @@ std::vector<View> views_of(const ir::Model& model, const Outputs& reference) {
   for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
     View view;
     view.output = o;
-    const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[o])].shape;
+    const ir::Shape& shape = graph.tensors[reef::at(graph.outputs[o])].shape;
     const ir::Operator* maker = maker_of(model, index, graph.outputs[o]);
     const std::int64_t elements = reference.empty() ? 0 : static_cast<std::int64_t>(reference[0][o].size());
     const std::int64_t last = shape.rank() > 0 ? shape[shape.rank() - 1] : 1;

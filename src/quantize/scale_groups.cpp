@@ -53,44 +53,38 @@ class Groups {
   bool is_same_scale(std::size_t op) const {
     return decisions_[op].treatment == Treatment::kInteger && decisions_[op].rule->kind == RuleKind::kSameScale;
   }
-  bool is_float(std::int32_t t) const {
-    return t >= 0 && graph_.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
-  }
-  bool is_constant(std::int32_t t) const {
-    return is_float_constant(model_, graph_.tensors[static_cast<std::size_t>(t)]);
-  }
+  bool is_float(std::int32_t t) const { return t >= 0 && graph_.tensors[at(t)].type == ir::DataType::kFloat32; }
+  bool is_constant(std::int32_t t) const { return is_float_constant(model_, graph_.tensors[at(t)]); }
   // Whether input `position` of the operator is an activation, not weights or bias.
   bool is_activation(const ir::Operator& op, const OpRule& rule, int position) const {
-    const std::int32_t t = op.inputs[static_cast<std::size_t>(position)];
+    const std::int32_t t = op.inputs[at(position)];
     if (!is_float(t)) return false;
     return rule.is_activation(position);
   }
 
   void mark(std::int32_t number) {
-    const ir::Operator& op = graph_.operators[static_cast<std::size_t>(number)];
-    const OpRule& rule = *decisions_[static_cast<std::size_t>(number)].rule;
+    const ir::Operator& op = graph_.operators[at(number)];
+    const OpRule& rule = *decisions_[at(number)].rule;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (is_activation(op, rule, static_cast<int>(i)) && !is_constant(op.inputs[i])) use(op.inputs[i]);
     }
     for (const std::int32_t t : op.outputs) {
       if (!is_float(t)) continue;
       use(t);
-      if (rule.kind == RuleKind::kUnit)
-        fixed_[static_cast<std::size_t>(t)] = mode_ == Mode::kInt16x8 ? rule.unit16 : rule.unit8;
+      if (rule.kind == RuleKind::kUnit) fixed_[at(t)] = mode_ == Mode::kInt16x8 ? rule.unit16 : rule.unit8;
       // TFLite 2.9 takes the zero point of an LSTM's outputs with the wrong sign.
-      if (rule.kind == RuleKind::kRecurrent) make_symmetric(range_[static_cast<std::size_t>(t)]);
+      if (rule.kind == RuleKind::kRecurrent) make_symmetric(range_[at(t)]);
     }
   }
   static void make_symmetric(Range& range) {
     const float m = std::max(-range.min, range.max);
     range = {-m * 128 / 127, m};  // affine_for then gives zero point 0
   }
-  void use(std::int32_t t) { is_used_[static_cast<std::size_t>(t)] = true; }
+  void use(std::int32_t t) { is_used_[at(t)] = true; }
 
   std::int32_t root(std::int32_t t) {
-    while (parent_[static_cast<std::size_t>(t)] != t) {
-      t = parent_[static_cast<std::size_t>(t)] =
-          parent_[static_cast<std::size_t>(parent_[static_cast<std::size_t>(t)])];
+    while (parent_[at(t)] != t) {
+      t = parent_[at(t)] = parent_[at(parent_[at(t)])];
     }
     return t;
   }
@@ -118,7 +112,7 @@ class Groups {
   }
 
   void join(std::int32_t number, const std::vector<std::pair<std::int32_t, int>>& apart) {
-    const ir::Operator& op = graph_.operators[static_cast<std::size_t>(number)];
+    const ir::Operator& op = graph_.operators[at(number)];
     std::int32_t group = -1;
     for (const std::int32_t t : op.outputs) {
       if (!is_float(t)) continue;
@@ -172,7 +166,7 @@ class Groups {
 
   Range constant_range(std::int32_t t) const {
     Range range;
-    for (const float v : float_values(model_, graph_.tensors[static_cast<std::size_t>(t)])) {
+    for (const float v : float_values(model_, graph_.tensors[at(t)])) {
       if (!is_masked(v)) range = hull(range, {v, v});
     }
     return range;
@@ -210,8 +204,8 @@ class Groups {
   }
 
   void collect_edges(std::int32_t number, Scales& scales) {
-    const ir::Operator& op = graph_.operators[static_cast<std::size_t>(number)];
-    const OpRule& rule = *decisions_[static_cast<std::size_t>(number)].rule;
+    const ir::Operator& op = graph_.operators[at(number)];
+    const OpRule& rule = *decisions_[at(number)].rule;
     const bool same = rule.kind == RuleKind::kSameScale;
     std::optional<Affine> group;
     for (const std::int32_t t : op.outputs) {
@@ -223,7 +217,7 @@ class Groups {
       const std::pair<std::int32_t, int> edge(number, static_cast<int>(i));
       if (is_constant(t)) {
         scales.edges[edge] = group ? *group : constant_affine(op, t);
-      } else if (group && *scales.tensors[static_cast<std::size_t>(t)] != *group) {
+      } else if (group && *scales.tensors[at(t)] != *group) {
         scales.edges[edge] = *group;
         ++scales.requantizations;
       }
@@ -253,12 +247,12 @@ std::vector<Range> with_constants(const ir::Model& model, const std::vector<Deci
                         op.type != Op::MINIMUM;
     if (!copies || op.outputs.empty()) continue;
     for (const std::int32_t t : op.inputs) {
-      if (t < 0 || !is_float_constant(model, graph.tensors[static_cast<std::size_t>(t)])) continue;
-      Range& range = ranges[static_cast<std::size_t>(op.outputs[0])];
+      if (t < 0 || !is_float_constant(model, graph.tensors[at(t)])) continue;
+      Range& range = ranges[at(op.outputs[0])];
       // The result was observed; what it never held need not fit. But a table that values are looked up in is known:
       // the samples need not have met all of it, and an entry that is cut off is wrong every time.
       if (op.type != Op::CONCATENATION && op.type != Op::PACK && op.type != Op::GATHER) continue;
-      for (const float v : float_values(model, graph.tensors[static_cast<std::size_t>(t)])) {
+      for (const float v : float_values(model, graph.tensors[at(t)])) {
         if (!is_masked(v)) range = hull(range, {std::min(v, 0.0f), std::max(v, 0.0f)});
       }
     }
@@ -270,7 +264,7 @@ std::vector<Range> with_constants(const ir::Model& model, const std::vector<Deci
 
 void avoid_scale_1(const std::pair<std::int32_t, int>& edge, std::int32_t t, Scales& scales) {
   const auto found = scales.edges.find(edge);
-  const Affine own = found != scales.edges.end() ? found->second : *scales.tensors[static_cast<std::size_t>(t)];
+  const Affine own = found != scales.edges.end() ? found->second : *scales.tensors[at(t)];
   if (own.scale != 1.0f) return;
   if (found == scales.edges.end()) ++scales.requantizations;
   scales.edges[edge] = {std::nextafter(1.0f, 0.0f), own.zero_point};

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/at.h"
 #include "graph/appender.h"
 #include "ir/compact.h"
 #include "ir/uses.h"

@@ -78,7 +78,7 @@ class Noise : public data::SampleSource {
       }
       const double q =
           std::clamp(std::nearbyint(v / scale) + static_cast<double>(input.quantization.zero_point[0]), -128.0, 127.0);
-      target[static_cast<std::size_t>(i)] = static_cast<std::byte>(static_cast<std::int8_t>(q));
+      target[at(i)] = static_cast<std::byte>(static_cast<std::int8_t>(q));
     }
     return ok_status();
   }
@@ -129,9 +129,9 @@ TEST(SelectionTail, StaysFloatAndTheModelIsUsable) {
   EXPECT_TRUE(result->lost.empty()) << result->lost[0];
   const ir::Subgraph& graph = result->model.subgraphs[0];
   ASSERT_EQ(graph.outputs.size(), 1u);
-  EXPECT_EQ(graph.tensors[static_cast<std::size_t>(graph.outputs[0])].type, ir::DataType::kFloat32);
+  EXPECT_EQ(graph.tensors[at(graph.outputs[0])].type, ir::DataType::kFloat32);
   for (const ir::Operator& op : graph.operators) {
-    const ir::DataType type = graph.tensors[static_cast<std::size_t>(op.inputs[0])].type;
+    const ir::DataType type = graph.tensors[at(op.inputs[0])].type;
     if (op.type == "CONV_2D" || op.type == "LOGISTIC" || op.type == "MUL") {
       EXPECT_EQ(type, ir::DataType::kInt8);
     }
@@ -168,7 +168,7 @@ TEST(SelectionTail, IsNotForFullIntegerModels) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   for (const ir::Operator& op : result->model.subgraphs[0].operators) {
     if (op.type != "TOPK_V2") continue;
-    EXPECT_EQ(result->model.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[0])].type, ir::DataType::kInt8);
+    EXPECT_EQ(result->model.subgraphs[0].tensors[at(op.inputs[0])].type, ir::DataType::kInt8);
   }
 }
 

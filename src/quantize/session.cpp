@@ -26,7 +26,7 @@ std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
   std::vector<std::int32_t> result;
   for (const std::int32_t t : graph.outputs) {
     const std::int32_t producer = index.producer(t);
-    const ir::Operator* op = producer < 0 ? nullptr : &graph.operators[static_cast<std::size_t>(producer)];
+    const ir::Operator* op = producer < 0 ? nullptr : &graph.operators[at(producer)];
     const bool is_scores = op != nullptr && (op->type == Op::SOFTMAX || op->type == Op::LOG_SOFTMAX) &&
                            op->inputs[0] >= 0 && index.producer(op->inputs[0]) >= 0;
     result.push_back(is_scores ? op->inputs[0] : -1);
@@ -42,14 +42,14 @@ bool is_too_large(const TensorStatistics& seen) {
 std::string problem_of_values(const ir::Operator& op, const OpRule& rule, const Calibration& calibration,
                               const QuantizeOptions& options) {
   if (rule.kind == RuleKind::kUnit && options.mode == Mode::kInt8 && !options.full_integer) {
-    const TensorStatistics& result = calibration.tensors[static_cast<std::size_t>(op.outputs[0])];
+    const TensorStatistics& result = calibration.tensors[at(op.outputs[0])];
     if (result.seen() && ends_above(rule.unit8, result.min)) {
       return fmt::format("its results go down to {:.3g}, and those of TFLite's 8-bit kernel end at {:g}", result.min,
                          lowest(rule.unit8));
     }
   }
   if (op.type == Op::DIV) {
-    const TensorStatistics& divisor = calibration.tensors[static_cast<std::size_t>(op.inputs[1])];
+    const TensorStatistics& divisor = calibration.tensors[at(op.inputs[1])];
     if (divisor.seen() && divisor.min < 0 && divisor.max > 0) {
       return "its divisor has both signs, so that small ones of either would round to 0";
     }
@@ -62,8 +62,8 @@ std::string problem_of_values(const ir::Operator& op, const OpRule& rule, const 
 std::string reason_for_float(const ir::Operator& op, const Calibration& calibration) {
   for (const std::vector<std::int32_t>* tensors : {&op.inputs, &op.outputs}) {
     for (const std::int32_t t : *tensors) {
-      if (t < 0 || !is_too_large(calibration.tensors[static_cast<std::size_t>(t)])) continue;
-      const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
+      if (t < 0 || !is_too_large(calibration.tensors[at(t)])) continue;
+      const TensorStatistics& seen = calibration.tensors[at(t)];
       return fmt::format("it works on values from {:.3g} to {:.3g}, for which no 8-bit scale is usable", seen.min,
                          seen.max);
     }
@@ -76,9 +76,7 @@ std::set<std::int32_t> float_borders(const ir::Model& model, const std::vector<D
   const ir::Subgraph& graph = model.subgraphs[0];
   const ir::Uses index(model);
   std::set<std::int32_t> result;
-  const auto is_float = [&](std::int32_t op) {
-    return decisions[static_cast<std::size_t>(op)].treatment == Treatment::kFloat;
-  };
+  const auto is_float = [&](std::int32_t op) { return decisions[at(op)].treatment == Treatment::kFloat; };
   for (const std::int32_t t : graph.inputs) {
     const auto readers = index.consumers(t);
     if (std::all_of(readers.begin(), readers.end(), is_float)) result.insert(t);
@@ -93,7 +91,7 @@ std::set<std::int32_t> float_borders(const ir::Model& model, const std::vector<D
 void keep_to_activations(const ir::Subgraph& graph, std::vector<Range>& ranges) {
   for (const ir::Operator& op : graph.operators) {
     if (op.outputs.empty() || op.attributes.get_enum("fused_activation_function", "NONE") != "RELU6") continue;
-    Range& range = ranges[static_cast<std::size_t>(op.outputs[0])];
+    Range& range = ranges[at(op.outputs[0])];
     range.max = std::min(range.max, 6.0f);
   }
 }
@@ -126,8 +124,7 @@ void State::refresh(const QuantizeOptions& options) {
   }
   plan.float_border = float_borders(*model, plan.decisions);
   if (!has_float_borders) {
-    std::erase_if(plan.float_border,
-                  [&](std::int32_t t) { return !is_too_large(calibration->tensors[static_cast<std::size_t>(t)]); });
+    std::erase_if(plan.float_border, [&](std::int32_t t) { return !is_too_large(calibration->tensors[at(t)]); });
   }
   plan.ranges.assign(model->subgraphs[0].tensors.size(), Range{});
   for (std::size_t t = 0; t < plan.ranges.size(); ++t) {
@@ -184,7 +181,7 @@ void Session::measure_with_more(const ir::Model& model) {
       std::clamp<double>(affordable - static_cast<double>(held_back_.size()), 0, static_cast<double>(all));
   const auto more = static_cast<std::int64_t>(wanted);
   for (std::int64_t i = 0; i < all; ++i) {
-    if ((i + 1) * more / all > i * more / all) measured_.push_back(calibration_samples_[static_cast<std::size_t>(i)]);
+    if ((i + 1) * more / all > i * more / all) measured_.push_back(calibration_samples_[at(i)]);
   }
 }
 
@@ -206,7 +203,7 @@ ir::Model Session::with_compared(ir::Model model, const std::vector<std::int32_t
   std::vector<std::int32_t>& outputs = model.subgraphs[0].outputs;
   for (std::size_t i = 0; i < compared_.size(); ++i) {
     if (compared_[i] < 0) continue;
-    const std::int32_t there = tensor_of[static_cast<std::size_t>(compared_[i])];
+    const std::int32_t there = tensor_of[at(compared_[i])];
     const std::int32_t own = outputs[i];
     if (there >= 0) outputs[i] = there;
     outputs.push_back(own);

@@ -88,7 +88,7 @@ Result<std::vector<Joint>> measured_joints(const ir::Model& model, const data::S
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Joint& joint = candidates[i];
     for (const std::int32_t part : parts[i]) {
-      const TensorStatistics& statistics = seen.tensors[static_cast<std::size_t>(part)];
+      const TensorStatistics& statistics = seen.tensors[at(part)];
       joint.extents.push_back(statistics.seen() ? Extent{statistics.min, statistics.max} : Extent{});
     }
     joint.steps = fewest_steps(joint.extents, levels);
@@ -145,7 +145,7 @@ std::string ranges_text(const Joint& joint) {
 // Replaces output `t` by groups of its parts; gives them.
 std::vector<std::int32_t> split(ir::Model& model, const ir::Model& source, std::int32_t t, const Joint& joint,
                                 const std::vector<std::vector<std::size_t>>& groups) {
-  const std::string name = model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name;
+  const std::string name = model.subgraphs[0].tensors[at(t)].name;
   const std::size_t tensors_before = model.subgraphs[0].tensors.size();
   const std::vector<std::int32_t> parts = add_parts(model, source, t, joint.partition, name);
   std::vector<std::int32_t> result;
@@ -168,7 +168,7 @@ std::vector<std::int32_t> split(ir::Model& model, const ir::Model& source, std::
 
 OutputPart whole_output(const ir::Model& model, std::size_t output) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(graph.outputs[output])];
+  const ir::Tensor& tensor = graph.tensors[at(graph.outputs[output])];
   return {tensor.name, output, tensor.shape, 0, 0, tensor.shape.rank() > 0 ? tensor.shape[0] : 1};
 }
 
@@ -200,7 +200,7 @@ Result<SplitResult> split_outputs(const ir::Model& model, const data::SampleSour
   for (std::size_t o = 0; o < model.subgraphs[0].outputs.size(); ++o) {
     const std::int32_t t = model.subgraphs[0].outputs[o];
     const auto joint = std::find_if(joints.begin(), joints.end(), [&](const Joint& j) { return j.output == o; });
-    const std::string name = ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name);
+    const std::string name = ir::describe_name(model.subgraphs[0].tensors[at(t)].name);
     const bool is_mixed = joint != joints.end() && joint->steps < kFewestSteps;
     const auto groups = joint == joints.end() ? std::vector<std::vector<std::size_t>>{}
                                               : groups_of(*joint, options.split_outputs == Choice::kOn, levels);

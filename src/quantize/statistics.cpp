@@ -76,7 +76,7 @@ void Histogram::grow_to(int exponent) {
     // Magnitude m of either sign goes to m / 2; outwards from the middle, so that nothing is overwritten unread.
     constexpr int kHalf = kBins / 2;
     for (int m = 0; m < kHalf / 2; ++m) {
-      const auto at = [&](int bin) -> std::uint64_t& { return counts_[static_cast<std::size_t>(bin)]; };
+      const auto at = [&](int bin) -> std::uint64_t& { return counts_[reef::at(bin)]; };
       at(kHalf + m) = at(kHalf + 2 * m) + at(kHalf + 2 * m + 1);
       at(kHalf - 1 - m) = at(kHalf - 1 - 2 * m) + at(kHalf - 2 - 2 * m);
     }

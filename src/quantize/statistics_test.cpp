@@ -83,7 +83,7 @@ TEST(QuantizeStatistics, HistogramCountsEveryValueInItsBin) {
         continue;
       }
       const auto m = static_cast<int>(std::abs(v) / histogram.width());
-      ++expected[static_cast<std::size_t>(v < 0 ? Histogram::kBins / 2 - 1 - m : Histogram::kBins / 2 + m)];
+      ++expected[at(v < 0 ? Histogram::kBins / 2 - 1 - m : Histogram::kBins / 2 + m)];
     }
   }
   EXPECT_EQ(histogram.zeros(), zeros);

@@ -67,7 +67,7 @@ class Writer {
     result_.tensor_of.resize(home_.size());
     for (std::size_t t = 0; t < home_.size(); ++t) result_.tensor_of[t] = static_cast<std::int32_t>(t);
     const std::vector<std::int32_t> moved = ir::drop_unused_tensors(result_.model, 0);
-    for (std::int32_t& t : result_.tensor_of) t = moved[static_cast<std::size_t>(t)];
+    for (std::int32_t& t : result_.tensor_of) t = moved[at(t)];
     ir::drop_unused_buffers(result_.model);
     REEF_RETURN_IF_ERROR(ir::verify(result_.model).in("the quantized model (a defect in Reef)"));
     REEF_RETURN_IF_ERROR(check_scales(result_.model));
@@ -77,38 +77,36 @@ class Writer {
  private:
   ir::Subgraph& graph() { return result_.model.subgraphs[0]; }
   std::vector<ir::Tensor>& tensors() { return graph().tensors; }
-  bool is_float(std::int32_t t) const {
-    return t >= 0 && from_.tensors[static_cast<std::size_t>(t)].type == DataType::kFloat32;
-  }
-  Form integer_form(std::int32_t t) const { return {integer_, *scales_.tensors[static_cast<std::size_t>(t)]}; }
+  bool is_float(std::int32_t t) const { return t >= 0 && from_.tensors[at(t)].type == DataType::kFloat32; }
+  Form integer_form(std::int32_t t) const { return {integer_, *scales_.tensors[at(t)]}; }
 
   void set_homes(const ir::Operator& op) {
     for (const std::int32_t t : op.outputs) {
-      if (is_float(t)) home_[static_cast<std::size_t>(t)] = integer_form(t);
+      if (is_float(t)) home_[at(t)] = integer_form(t);
     }
   }
 
   // The form in which the graph takes or gives a float tensor.
   Form border_form(std::int32_t t, IoType type) const {
     if (type == IoType::kFloat32 || plan_.float_border.contains(t)) return {};
-    const auto& own = scales_.tensors[static_cast<std::size_t>(t)];
+    const auto& own = scales_.tensors[at(t)];
     const auto given = plan_.border.find(t);
     const bool is_unknown = plan_.scales && !own && given == plan_.border.end();
     if (is_unknown) return {};  // nobody said how; it stays float
     const Affine affine = given != plan_.border.end() ? given->second
                           : own                       ? *own
-                                : affine_for(plan_.ranges[static_cast<std::size_t>(t)], options_.mode);
+                                                      : affine_for(plan_.ranges[at(t)], options_.mode);
     if (type == IoType::kInt8 || options_.mode == Mode::kInt16x8) return {integer_, affine};
     return {DataType::kUInt8, {affine.scale, affine.zero_point + 128}};
   }
   void set_input_homes() {
     for (const std::int32_t t : from_.inputs) {
-      if (is_float(t)) home_[static_cast<std::size_t>(t)] = border_form(t, options_.input_type);
+      if (is_float(t)) home_[at(t)] = border_form(t, options_.input_type);
     }
   }
 
   std::int32_t new_tensor(std::int32_t like, const Form& form, std::string_view suffix) {
-    ir::Tensor tensor = from_.tensors[static_cast<std::size_t>(like)];
+    ir::Tensor tensor = from_.tensors[at(like)];
     tensor.name = fmt::format("{}{}", tensor.name, suffix);
     tensor.buffer = 0;
     set_affine(tensor, form);
@@ -118,7 +116,7 @@ class Writer {
 
   // Tensor `t` of the float model in this form, converted if it is not at home there.
   std::int32_t in_form(std::int32_t t, const Form& form) {
-    const Form& home = home_[static_cast<std::size_t>(t)];
+    const Form& home = home_[at(t)];
     if (home == form) return t;
     const auto key = std::pair(t, form.key());
     if (const auto found = forms_.find(key); found != forms_.end()) return found->second;
@@ -158,13 +156,13 @@ class Writer {
   }
 
   Status add(std::int32_t number) {
-    const Decision& decision = plan_.decisions[static_cast<std::size_t>(number)];
-    ir::Operator op = from_.operators[static_cast<std::size_t>(number)];
+    const Decision& decision = plan_.decisions[at(number)];
+    ir::Operator op = from_.operators[at(number)];
     if (decision.treatment == Treatment::kFloat) {
       ++result_.float_ops;
       for (std::int32_t& t : op.inputs) {
         if (!is_float(t)) continue;
-        if (home_[static_cast<std::size_t>(t)].type != DataType::kFloat32) {
+        if (home_[at(t)].type != DataType::kFloat32) {
           t = in_form(t, {});
         } else if (plan_.rounded.contains(t)) {
           t = through_integers(t);
@@ -184,16 +182,16 @@ class Writer {
       if (!is_float(t)) continue;
       if (!rule.is_activation(static_cast<int>(i))) continue;
       const auto edge = scales_.edges.find({number, static_cast<int>(i)});
-      if (is_float_constant(source_, from_.tensors[static_cast<std::size_t>(t)])) {
+      if (is_float_constant(source_, from_.tensors[at(t)])) {
         op.inputs[i] = constant(t, {constant_type(op, static_cast<int>(i)), edge->second});
       } else {
         op.inputs[i] = in_form(t, edge != scales_.edges.end() ? Form{integer_, edge->second} : integer_form(t));
       }
     }
-    if (op.type == Op::DIV) keep_from_zero(op, from_.operators[static_cast<std::size_t>(number)].inputs[1]);
+    if (op.type == Op::DIV) keep_from_zero(op, from_.operators[at(number)].inputs[1]);
     if (rule.kind == RuleKind::kWeighted) make_weights(number, rule, op);
     if (rule.kind == RuleKind::kRecurrent) {
-      const Range& cells = plan_.ranges[static_cast<std::size_t>(op.inputs[kLstmCellState])];
+      const Range& cells = plan_.ranges[at(op.inputs[kLstmCellState])];
       make_integer_lstm(result_.model, source_, op, cells, plan_.clip_weights);
     }
     const int version = options_.mode == Mode::kInt16x8 ? rule.version16 : rule.version8;
@@ -208,14 +206,14 @@ class Writer {
   // step. Of a computed one by MAXIMUM or MINIMUM, after the sign it has. `divisor`: in the float model.
   void keep_from_zero(ir::Operator& op, std::int32_t divisor) {
     const std::int32_t t = op.inputs[1];
-    const ir::Tensor tensor = tensors()[static_cast<std::size_t>(t)];
+    const ir::Tensor tensor = tensors()[at(t)];
     const Affine affine{tensor.quantization.scale[0], static_cast<std::int32_t>(tensor.quantization.zero_point[0])};
-    if (is_float_constant(source_, from_.tensors[static_cast<std::size_t>(divisor)])) {
+    if (is_float_constant(source_, from_.tensors[at(divisor)])) {
       op.inputs[1] = constant(divisor, {tensor.type, affine}, Zero::kBecomesStep);
       return;
     }
     // By what was observed; of a scale that the model carries, by what it can hold.
-    const Range& seen = plan_.ranges[static_cast<std::size_t>(divisor)];
+    const Range& seen = plan_.ranges[at(divisor)];
     const bool is_negative = seen.min < 0 || (seen == Range{} && affine.zero_point == 127);
     const bool has_one_sign =
         seen == Range{} ? affine.zero_point == -128 || is_negative : seen.min == 0 || seen.max == 0;
@@ -249,7 +247,7 @@ class Writer {
   int special_version(const ir::Operator& op) {
     if (op.type == Op::MUL) {
       const auto scale = [&](std::int32_t t) {
-        const auto& s = tensors()[static_cast<std::size_t>(t)].quantization.scale;
+        const auto& s = tensors()[at(t)].quantization.scale;
         return s.empty() ? 0.0f : s[0];
       };
       return scale(op.inputs[0]) * scale(op.inputs[1]) >= scale(op.outputs[0]) ? 3 : 1;
@@ -270,7 +268,7 @@ class Writer {
     const auto key = std::pair(t, form.key());
     const bool may_share = zero == Zero::kStaysZero;
     if (const auto found = constants_.find(key); may_share && found != constants_.end()) return found->second;
-    const std::vector<float> values = float_values(source_, from_.tensors[static_cast<std::size_t>(t)]);
+    const std::vector<float> values = float_values(source_, from_.tensors[at(t)]);
     const int low = form.type == DataType::kInt16 ? -32768 : -128, high = form.type == DataType::kInt16 ? 32767 : 127;
     const auto round = [&](float v) {
       double steps = std::round(static_cast<double>(v) / form.affine.scale);
@@ -296,16 +294,14 @@ class Writer {
   }
 
   void make_weights(std::int32_t number, const OpRule& rule, ir::Operator& op) {
-    const auto input = static_cast<std::size_t>(op.inputs[static_cast<std::size_t>(rule.input)]);
+    const auto input = static_cast<std::size_t>(op.inputs[at(rule.input)]);
     const double input_scale = tensors()[input].quantization.scale[0];
-    const std::int32_t weights = op.inputs[static_cast<std::size_t>(rule.weights)];
-    const ir::Tensor& weight_tensor = from_.tensors[static_cast<std::size_t>(weights)];
-    const bool has_bias =
-        rule.bias < static_cast<int>(op.inputs.size()) && op.inputs[static_cast<std::size_t>(rule.bias)] >= 0;
+    const std::int32_t weights = op.inputs[at(rule.weights)];
+    const ir::Tensor& weight_tensor = from_.tensors[at(weights)];
+    const bool has_bias = rule.bias < static_cast<int>(op.inputs.size()) && op.inputs[at(rule.bias)] >= 0;
     std::vector<float> bias;
     if (has_bias) {
-      bias = float_values(source_,
-                          from_.tensors[static_cast<std::size_t>(op.inputs[static_cast<std::size_t>(rule.bias)])]);
+      bias = float_values(source_, from_.tensors[at(op.inputs[at(rule.bias)])]);
     }
     const std::vector<float> values = float_values(source_, weight_tensor);
     const bool per_channel = is_per_channel(op, options_);
@@ -326,9 +322,9 @@ class Writer {
     request.bias = {};
     const bool holds = rounded != plan_.rounded_weights.end() && weight_scales(values, request) == scales;
     const std::vector<std::int8_t> q = holds ? rounded->second : round_weights(values, request.layout, scales);
-    op.inputs[static_cast<std::size_t>(rule.weights)] = weight_constant(weights, q, scales, rule.channel_axis);
+    op.inputs[at(rule.weights)] = weight_constant(weights, q, scales, rule.channel_axis);
     if (has_bias) {
-      std::int32_t& place = op.inputs[static_cast<std::size_t>(rule.bias)];
+      std::int32_t& place = op.inputs[at(rule.bias)];
       place = bias_constant(place, bias, bias_scales(input_scale, scales));
     }
   }
@@ -362,12 +358,12 @@ class Writer {
   void set_outputs() {
     std::map<std::int32_t, std::int32_t> replaced;
     for (std::int32_t& t : graph().outputs) {
-      if (!is_float(t) || is_float_constant(source_, from_.tensors[static_cast<std::size_t>(t)])) continue;
+      if (!is_float(t) || is_float_constant(source_, from_.tensors[at(t)])) continue;
       if (std::find(from_.inputs.begin(), from_.inputs.end(), t) != from_.inputs.end()) continue;
       const std::int32_t made = in_form(t, border_form(t, options_.output_type));
       if (made == t) continue;
       replaced[t] = made;
-      std::swap(tensors()[static_cast<std::size_t>(t)].name, tensors()[static_cast<std::size_t>(made)].name);
+      std::swap(tensors()[at(t)].name, tensors()[at(made)].name);
       t = made;
     }
     for (ir::Signature& signature : result_.model.signatures) {

@@ -92,11 +92,11 @@ class Shrinker {
 
  private:
   ir::Subgraph& graph() { return result_.model.subgraphs[0]; }
-  const ir::Tensor& tensor(std::int32_t t) { return graph().tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) { return graph().tensors[at(t)]; }
   template <typename Use>
   void for_weights(const Hybrid& hybrid, ir::Operator& op, const Use& use) {
     for (int i = hybrid.first; i <= hybrid.last && i < static_cast<int>(op.inputs.size()); ++i) {
-      if (op.inputs[static_cast<std::size_t>(i)] >= 0) use(op.inputs[static_cast<std::size_t>(i)]);
+      if (op.inputs[at(i)] >= 0) use(op.inputs[at(i)]);
     }
   }
 

@@ -35,7 +35,7 @@ Json tensor_list(const ir::Subgraph& graph, const std::vector<std::int32_t>& ten
   Json list = Json::array();
   for (const std::int32_t index : tensors) {
     if (index < 0) continue;
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    const ir::Tensor& tensor = graph.tensors[at(index)];
     list.push_back({{"tensor", index},
                     {"name", tensor.name},
                     {"type", ir::type_name(tensor.type)},

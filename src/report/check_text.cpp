@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/at.h"
 #include "base/printable.h"
 #include "ir/describe.h"
 #include "report/check_report.h"

@@ -15,7 +15,7 @@ constexpr std::size_t kMostShown = 40;
 
 std::string place_of(const ir::Model& model, const micro::Refusal& refusal) {
   if (refusal.op < 0) return "";
-  const ir::Subgraph& graph = model.subgraphs[static_cast<std::size_t>(refusal.subgraph)];
+  const ir::Subgraph& graph = model.subgraphs[at(refusal.subgraph)];
   const std::string op = ir::describe_op(graph, refusal.op);
   return refusal.subgraph == 0 ? op : fmt::format("subgraph {} {}", refusal.subgraph, op);
 }

@@ -71,7 +71,7 @@ Values wanted_values(const Row& row, const ops::ChipAffine& in, const ops::ChipA
   Values values{};
   for (int code = 0; code < 256; ++code) {
     const double steps = row.function(real(in, code)) / static_cast<double>(out.scale) + out.zero_point;
-    values[static_cast<std::size_t>(code)] = std::clamp(steps, 0.0, 255.0);
+    values[at(code)] = std::clamp(steps, 0.0, 255.0);
   }
   return values;
 }
@@ -119,7 +119,7 @@ std::optional<Values> tflite_values(const Row& row, const ops::ChipAffine& in, c
   graph.inputs = {x};
   graph.outputs = {y};
   std::vector<std::uint8_t> codes(256);
-  for (int code = 0; code < 256; ++code) codes[static_cast<std::size_t>(code)] = static_cast<std::uint8_t>(code - 128);
+  for (int code = 0; code < 256; ++code) codes[at(code)] = static_cast<std::uint8_t>(code - 128);
   const std::vector<std::vector<std::uint8_t>> inputs = {codes};
   const auto outputs = cpu::Evaluator()(std::move(model), inputs);
   if (!outputs.ok() || outputs->size() != 1 || (*outputs)[0].bytes.size() != 256) return {};
@@ -148,7 +148,7 @@ numeric::TableFit fit_of(const Row& row, const ops::ChipAffine& in, const ops::C
   }
   numeric::CodeValues values{};
   for (int code = 0; code < 256; ++code) {
-    values[static_cast<std::size_t>(code)] = row.function(real(in, code)) / static_cast<double>(out.scale);
+    values[at(code)] = row.function(real(in, code)) / static_cast<double>(out.scale);
   }
   return numeric::fit_table(values, in.scale, in.zero_point, out.zero_point);
 }
@@ -172,7 +172,7 @@ std::string text_of(const Row& row, const Range& range) {
   Values chip{};
   for (int code = 0; code < 256; ++code) {
     const float argument = static_cast<float>(code - in.zero_point) * in.scale;
-    chip[static_cast<std::size_t>(code)] = numeric::chip_round(fit.function.at(argument), out.zero_point, 255);
+    chip[at(code)] = numeric::chip_round(fit.function.at(argument), out.zero_point, 255);
   }
   std::string text = fmt::format("| {} | {:g} to {:g} | {:.3f} | {:.3f} |", row.name, range.low, range.high, fit.error,
                                  largest_distance(chip, wanted));

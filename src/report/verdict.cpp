@@ -21,7 +21,7 @@ LinkTime time_over(const CheckSubject& subject, const chip::LinkProfile& link) {
   LinkTime time{&link, 0, 0};
   for (std::int32_t op = 0; op < static_cast<std::int32_t>(subject.partition->ops.size()); ++op) {
     time.all_cpu_us += costs.op(op).cpu;
-    const bool on_chip = subject.partition->ops[static_cast<std::size_t>(op)].place == partition::Place::kChip;
+    const bool on_chip = subject.partition->ops[at(op)].place == partition::Place::kChip;
     if (!on_chip) time.predicted_us += costs.op(op).cpu;
   }
   for (const partition::Part& part : subject.partition->parts) {

@@ -31,10 +31,10 @@ class Aligner {
   }
 
  private:
-  const ir::Operator& compiled_op(std::int32_t i) const { return compiled_.operators[static_cast<std::size_t>(i)]; }
-  const ir::Operator& source_op(std::int32_t i) const { return source_.operators[static_cast<std::size_t>(i)]; }
-  const ir::Tensor& compiled_tensor(std::int32_t i) const { return compiled_.tensors[static_cast<std::size_t>(i)]; }
-  const ir::Tensor& source_tensor(std::int32_t i) const { return source_.tensors[static_cast<std::size_t>(i)]; }
+  const ir::Operator& compiled_op(std::int32_t i) const { return compiled_.operators[reef::at(i)]; }
+  const ir::Operator& source_op(std::int32_t i) const { return source_.operators[reef::at(i)]; }
+  const ir::Tensor& compiled_tensor(std::int32_t i) const { return compiled_.tensors[reef::at(i)]; }
+  const ir::Tensor& source_tensor(std::int32_t i) const { return source_.tensors[reef::at(i)]; }
 
   Status find_custom_op() {
     int found = 0;

@@ -97,7 +97,7 @@ void Checker::check_order(const darwinn::Layer& layer, const OutputTrace& output
   for (std::int64_t z = 0; z < layer.z_dim; ++z) {
     const std::int64_t offset = *first + z;
     if (offset < 0 || offset >= static_cast<std::int64_t>(output.bytes.size())) return;
-    for (const std::int32_t t : operand_of(compiled_, state_, output.bytes[static_cast<std::size_t>(offset)]).tensors) {
+    for (const std::int32_t t : operand_of(compiled_, state_, output.bytes[reef::at(offset)]).tensors) {
       if (network_.may_supply(t, wanted, z)) continue;
       problems_.push_back(
           fmt::format("channel {} of the template's output '{}' is '{}' in the model, which belongs elsewhere", z,
@@ -117,7 +117,7 @@ void Checker::check_chunks() {
     for (const Sources* sources : {&trace.parameters, &trace.biases, &trace.multipliers, &trace.zero_points}) {
       for (const auto& [first, end] : RoleContext::offsets_of(*sources).runs()) {
         for (std::uint32_t word = first / 4; word < (end + 3) / 4; ++word) {
-          read[static_cast<std::size_t>(choice.chunk)].add(word);
+          read[reef::at(choice.chunk)].add(word);
         }
       }
     }
@@ -140,7 +140,7 @@ bool Checker::counts_results(const Choice& choice) const {
   const std::string& type = network_.op(choice.op).type;
   if (type == Op::AVERAGE_POOL_2D || type == Op::MAX_POOL_2D || type == Op::MEAN) return true;
   if (choice.chunk < 0) return false;
-  const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
+  const LayerChunk& chunk = state_.chunks[reef::at(choice.chunk)];
   return chunk.parameters != nullptr && chunk.part.empty();
 }
 

@@ -62,7 +62,7 @@ class Editor {
     const Choice& choice = matching_.choices[index];
     const std::string what = owner(choice);
     for (int k = 0; k < kConstants; ++k) {
-      const auto& value = choice.constants[static_cast<std::size_t>(k)];
+      const auto& value = choice.constants[reef::at(k)];
       if (!value) continue;
       REEF_RETURN_IF_ERROR(
           set(compiled_.ops[index].instruction, constant_field(static_cast<Constant>(k)), *value, what));

@@ -80,7 +80,7 @@ TEST(Follow, CopiesKeepWhatBytesAre) {
     ASSERT_EQ(trace->outputs.size(), 1u);
     for (int cell = 0; cell < 4; ++cell) {
       const Tag expected = is_copy ? make_tag(Origin::kFill, data) : value_tag(op, cell);
-      EXPECT_EQ(trace->outputs[0].bytes[static_cast<std::size_t>(cell)], expected) << cell;
+      EXPECT_EQ(trace->outputs[0].bytes[at(cell)], expected) << cell;
     }
   }
 }

@@ -45,8 +45,7 @@ bool find_order(const std::vector<WeightLine>& lines, const darwinn::LayerShape&
   const std::int64_t words = is_depthwise ? 1 : (shape.input_channels + 3) / 4;
   const std::int64_t positions = count / std::max<std::int64_t>(words, 1);
   std::int64_t block = 1;
-  while (block < words && block < count &&
-         rank[static_cast<std::size_t>(block)] == rank[static_cast<std::size_t>(block - 1)] + 1) {
+  while (block < words && block < count && rank[reef::at(block)] == rank[reef::at(block - 1)] + 1) {
     ++block;
   }
   order.block_words = positions == 1 || block >= words ? 0 : static_cast<std::int32_t>(block);
@@ -56,7 +55,7 @@ bool find_order(const std::vector<WeightLine>& lines, const darwinn::LayerShape&
     const std::int64_t in_block = std::min(used, words - start);
     const std::int64_t within = line - start * positions;
     const std::int64_t expected = within / in_block * words + start + within % in_block;
-    if (rank[static_cast<std::size_t>(line)] != expected) return false;
+    if (rank[reef::at(line)] != expected) return false;
   }
   return true;
 }
@@ -148,7 +147,7 @@ std::string check_kernel(const Network& network, std::int32_t k, const OpView& v
   std::sort(addresses.begin(), addresses.end());
   const std::int64_t words = shape.kind == darwinn::LayerKind::kDepthwise ? 1 : (shape.input_channels + 3) / 4;
   const auto at = [&](std::int64_t ky, std::int64_t kx) {
-    return addresses[static_cast<std::size_t>((ky * shape.kernel_width + kx) * words)];
+    return addresses[reef::at((ky * shape.kernel_width + kx) * words)];
   };
   const std::int64_t column = shape.kernel_width > 1 ? at(0, 1) - at(0, 0) : 0;
   const std::int64_t row = shape.kernel_height > 1 ? at(1, 0) - at(0, 0) : 0;
@@ -267,7 +266,7 @@ std::string check_channels(const RoleContext& context, std::int32_t k, const dar
     for (std::int64_t lane = 0; lane < 4; ++lane) {
       const std::int64_t channel = 4 * (static_cast<std::int64_t>(i) % words) + lane;
       if (channel >= shape.input_channels) break;
-      const Tag tag = steps[i]->inputs[static_cast<std::size_t>(lane)];
+      const Tag tag = steps[i]->inputs[reef::at(lane)];
       for (const std::int32_t t : operand_of(context.compiled, context.state, tag).tensors) {
         if (network.may_supply(t, whole, channel)) continue;
         return fmt::format("its input channel {} does not come from '{}', as it does in the template", channel,

@@ -237,10 +237,10 @@ bool Search::zero_points_agree(std::size_t index, const Choice& choice, std::str
 bool Search::equals_template(std::size_t index, const Choice& choice, std::string& reason) const {
   const OpView& op = compiled_.ops[index];
   for (int k = 0; k < kConstants; ++k) {
-    const auto& value = choice.constants[static_cast<std::size_t>(k)];
-    if (!value || *value == op.constants[static_cast<std::size_t>(k)]) continue;
+    const auto& value = choice.constants[reef::at(k)];
+    if (!value || *value == op.constants[reef::at(k)]) continue;
     reason = fmt::format("its {} would be {:#x}, the template has {:#x}", constant_field(static_cast<Constant>(k)).name,
-                         *value, op.constants[static_cast<std::size_t>(k)]);
+                         *value, op.constants[reef::at(k)]);
     return false;
   }
   for (const FillValue& fill : choice.fills) {

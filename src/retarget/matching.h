@@ -120,7 +120,7 @@ struct Choice {
   // The output zero point is that of the tensor in `label`.
   bool writes_zero = true;
 
-  void set(Constant constant, std::uint32_t value) { constants[static_cast<std::size_t>(constant)] = value; }
+  void set(Constant constant, std::uint32_t value) { constants[at(constant)] = value; }
 };
 
 struct Template {

@@ -71,8 +71,8 @@ Network::Network(const ir::Model& model, std::vector<std::int32_t> chip_ops)
       if (input < 0 || is_constant(input)) continue;
       for (const std::int32_t output : o.outputs) {
         if (!same_quantization(input, output)) continue;
-        const std::set<std::int32_t>& further = also_[static_cast<std::size_t>(output)];
-        also_[static_cast<std::size_t>(input)].insert(further.begin(), further.end());
+        const std::set<std::int32_t>& further = also_[at(output)];
+        also_[at(input)].insert(further.begin(), further.end());
       }
     }
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/describe.h"
 #include "ir/model.h"
 #include "ir/uses.h"
@@ -34,8 +35,8 @@ class Network {
 
   const ir::Model& model() const { return *model_; }
   const ir::Subgraph& graph() const { return model_->subgraphs[0]; }
-  const ir::Operator& op(std::int32_t index) const { return graph().operators[static_cast<std::size_t>(index)]; }
-  const ir::Tensor& tensor(std::int32_t index) const { return graph().tensors[static_cast<std::size_t>(index)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph().operators[at(index)]; }
+  const ir::Tensor& tensor(std::int32_t index) const { return graph().tensors[at(index)]; }
   bool is_constant(std::int32_t index) const { return !ir::constant_data(*model_, tensor(index)).empty(); }
   const std::vector<std::int32_t>& chip_ops() const { return chip_ops_; }
   std::optional<ChipTensor> chip(std::int32_t index) const { return chip_tensor(tensor(index)); }
@@ -47,7 +48,7 @@ class Network {
   bool is_free(std::int32_t op) const;
   // The tensors that tensor `index` is without any arithmetic: itself, and what operators that only move bytes make of
   // it without changing its quantization.
-  const std::set<std::int32_t>& is_also(std::int32_t index) const { return also_[static_cast<std::size_t>(index)]; }
+  const std::set<std::int32_t>& is_also(std::int32_t index) const { return also_[at(index)]; }
   // Whether channel `channel` of `whole` may come from tensor `part` through operators that only move bytes. Told
   // exactly where tensors are joined or cut along their channels; other moves are taken to be possible.
   bool may_supply(std::int32_t part, std::int32_t whole, std::int64_t channel) const;

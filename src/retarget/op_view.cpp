@@ -25,7 +25,7 @@ Arithmetic arithmetic_of(const isa::Instruction& code) {
 const isa::Field& constant_field(Constant constant) {
   static constexpr std::array<const isa::Field*, kConstants> kFields = {
       &t::kParamZero, &t::kInZero, &t::kOutZero, &t::kScale, &t::kMax, &t::kMin, &t::kConstant};
-  return *kFields[static_cast<std::size_t>(constant)];
+  return *kFields[at(constant)];
 }
 
 bool OpView::has_open_clamp() const {
@@ -59,7 +59,7 @@ OpView view_of(const isa::Instruction& code, const TensorOpTrace& trace) {
   view.is_odd = code.bits(t::kOddSymmetry) == 3;
   view.has_wide_result = code.test(t::kOut16);
   for (int k = 0; k < kConstants; ++k) {
-    view.constants[static_cast<std::size_t>(k)] = code.bits(constant_field(static_cast<Constant>(k)));
+    view.constants[at(k)] = code.bits(constant_field(static_cast<Constant>(k)));
   }
   return view;
 }

@@ -42,7 +42,7 @@ struct OpView {
   bool has_activation = false, is_odd = false, has_wide_result = false;
   std::array<std::uint32_t, kConstants> constants{};
 
-  std::uint32_t bits(Constant constant) const { return constants[static_cast<std::size_t>(constant)]; }
+  std::uint32_t bits(Constant constant) const { return constants[at(constant)]; }
   // A byte-for-byte copy: no constant, no zero point, no clamp.
   bool is_copy() const;
   bool has_open_clamp() const;  // no clamp: minus to plus infinity

@@ -27,7 +27,7 @@ Result<std::vector<std::int32_t>> layer_tensors(const std::vector<darwinn::Layer
   for (std::size_t i = 0; i < layers.size(); ++i) {
     std::int32_t found = -1;
     for (std::size_t k = 0; k < operands.size(); ++k) {
-      if (graph.tensors[static_cast<std::size_t>(operands[k])].name == layers[i].name) found = model_tensors[k];
+      if (graph.tensors[at(operands[k])].name == layers[i].name) found = model_tensors[k];
     }
     const auto state = states.find(layers[i].name);
     if (found < 0 && state != states.end()) found = state->second;
@@ -73,7 +73,7 @@ Status bind_layers(const ir::Subgraph& graph, const ir::Operator& op, const Alig
   const darwinn::Executable& executable = *compiled.execution.executable;
   std::map<std::string, std::int32_t> states;
   for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(op.inputs[k])];
+    const ir::Tensor& tensor = graph.tensors[at(op.inputs[k])];
     if (tensor.is_variable) states[tensor.name + std::string(kStateOutput)] = alignment.inputs[k];
   }
   REEF_ASSIGN_OR_RETURN(compiled.input_tensors,
@@ -97,7 +97,7 @@ Result<std::unique_ptr<Explanation>> explain(const ir::Model& compiled, const ir
   auto explanation = std::make_unique<Explanation>();
   REEF_ASSIGN_OR_RETURN(explanation->alignment, align(compiled, source));
   const ir::Subgraph& graph = compiled.subgraphs[0];
-  const ir::Operator& op = graph.operators[static_cast<std::size_t>(explanation->alignment.custom_op)];
+  const ir::Operator& op = graph.operators[at(explanation->alignment.custom_op)];
   REEF_ASSIGN_OR_RETURN(explanation->custom, darwinn::read_custom_options(op.custom_options));
   REEF_ASSIGN_OR_RETURN(explanation->compiled, open_template(explanation->custom.package, max_steps, budget));
   make_views(explanation->compiled);

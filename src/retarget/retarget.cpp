@@ -36,7 +36,7 @@ std::uint64_t fresh_token(const NewContent& content, const Template& compiled) {
   const std::string digest = sha256_hex(bytes);
   std::uint64_t token = 0;
   for (int k = 0; k < 16; ++k) {
-    const char c = digest[static_cast<std::size_t>(k)];
+    const char c = digest[at(k)];
     token = token << 4 | static_cast<std::uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
   }
   return token == 0 ? 1 : token;  // 0 says that there is none
@@ -76,13 +76,13 @@ class Retargeter {
 
  private:
   ir::Subgraph& graph() { return compiled_model_.subgraphs[0]; }
-  ir::Operator& custom_op() { return graph().operators[static_cast<std::size_t>(alignment_.custom_op)]; }
+  ir::Operator& custom_op() { return graph().operators[at(alignment_.custom_op)]; }
   const ir::Subgraph& model_graph() const { return model_.subgraphs[0]; }
 
   // Matching and new constants index by declared shapes.
   static Status check_shapes(const ir::Model& model, const Alignment& alignment) {
     for (const std::int32_t k : alignment.chip_ops) {
-      const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(k)];
+      const ir::Operator& op = model.subgraphs[0].operators[at(k)];
       REEF_RETURN_IF_ERROR(ops::check_declared_shapes(model, 0, op).in(fmt::format("op {}", k)));
     }
     return ok_status();
@@ -141,7 +141,7 @@ class Retargeter {
 
   Status write_layer(darwinn::Layer& layer, std::int32_t t) {
     if (!layer.numerics) return ok_status();
-    const ir::Tensor& tensor = model_graph().tensors[static_cast<std::size_t>(t)];
+    const ir::Tensor& tensor = model_graph().tensors[at(t)];
     const auto chip = chip_tensor(tensor);
     REEF_REQUIRE(chip.has_value(), "'{}' is not 8 or 16 bits wide with one scale", ir::describe_name(tensor.name));
     if (layer.numerics->zero_point != chip->zero_point || layer.numerics->dequantization_factor != chip->scale) {
@@ -186,8 +186,8 @@ class Retargeter {
   // Tensors of the compiled file: quantization, and the constants of operators that run on the CPU.
   Status write_tensors() {
     for (const auto& [compiled, source] : alignment_.tensors) {
-      ir::Tensor& target = graph().tensors[static_cast<std::size_t>(compiled)];
-      const ir::Tensor& tensor = model_graph().tensors[static_cast<std::size_t>(source)];
+      ir::Tensor& target = graph().tensors[at(compiled)];
+      const ir::Tensor& tensor = model_graph().tensors[at(source)];
       if (target.quantization.scale != tensor.quantization.scale ||
           target.quantization.zero_point != tensor.quantization.zero_point) {
         report_.metadata.push_back(fmt::format("tensor '{}': {} -> {}", ir::describe_name(target.name),
@@ -197,7 +197,7 @@ class Retargeter {
         target.quantization.zero_point = tensor.quantization.zero_point;
         target.quantization.dimension = tensor.quantization.dimension;
       }
-      ir::Buffer& buffer = compiled_model_.buffers[static_cast<std::size_t>(target.buffer)];
+      ir::Buffer& buffer = compiled_model_.buffers[at(target.buffer)];
       const Bytes& data = ir::constant_data(model_, tensor);
       REEF_REQUIRE(buffer.data.size() == data.size(),
                    "the architectures differ: the constant '{}' has {} bytes in the template and {} in the model",

@@ -46,7 +46,7 @@ float weight_scale(const Network& network, const Lstm& lstm, std::size_t operand
 void offer_gate(RoleContext& context, const Lstm& lstm, const darwinn::LstmParameters& parameters, int gate,
                 bool is_recurrent) {
   const Network& network = context.network;
-  const darwinn::LstmLayer& layer = parameters.gates[static_cast<std::size_t>(2 * gate + (is_recurrent ? 1 : 0))];
+  const darwinn::LstmLayer& layer = parameters.gates[at(2 * gate + (is_recurrent ? 1 : 0))];
   const Sources& sources = context.op.trace->parameters;
   std::uint32_t first = RoleContext::offsets_of(sources).first();
   if (context.op.trace->biases.from_blob()) {
@@ -175,7 +175,7 @@ void offer_lstm_gates(RoleContext& context) {
     }
     // Gates stand in the program in their order.
     for (int gate = 0; gate < 4; ++gate) {
-      const auto& role = parameters->gates[static_cast<std::size_t>(2 * gate + (is_recurrent ? 1 : 0))].role;
+      const auto& role = parameters->gates[at(2 * gate + (is_recurrent ? 1 : 0))].role;
       if (context.state.used_parts.count({k, role}) > 0) continue;
       offer_gate(context, *lstm, *parameters, gate, is_recurrent);
       break;

@@ -26,7 +26,7 @@ int result_number(const isa::TensorOperation& op, const isa::NestCursor& loops, 
   int number = 0;
   bool is_lowest = true;
   for (int k = 0; k < op.loops.dims; ++k) {
-    if ((op.reduce_dims >> k & 1) != 0 || op.loops.count[static_cast<std::size_t>(k)] == 1) continue;
+    if ((op.reduce_dims >> k & 1) != 0 || op.loops.count[reef::at(k)] == 1) continue;
     if (loops.index(k) > 1 || (loops.index(k) == 1 && !is_lowest)) return 2;
     if (loops.index(k) == 1) number = 1;
     is_lowest = false;
@@ -129,13 +129,13 @@ void TraceRecorder::started(const device::Tile* tile, int unit, const device::Ru
   work.trace->instruction = run.index;
   work.trace->tiles |= static_cast<std::uint16_t>(bit);
   if (!op.activation) return;
-  const std::uint32_t table = tables_[static_cast<std::size_t>(tile->number)];
+  const std::uint32_t table = tables_[reef::at(tile->number)];
   std::vector<std::uint32_t>& tables = work.trace->tables;
   if (std::find(tables.begin(), tables.end(), table) == tables.end()) tables.push_back(table);
 }
 
 void TraceRecorder::loaded_table(const device::Tile& tile, const device::Running& run) {
-  tables_[static_cast<std::size_t>(tile.number)] = run.index;
+  tables_[reef::at(tile.number)] = run.index;
 }
 
 void TraceRecorder::moved(const device::Move& move) {
@@ -273,7 +273,7 @@ void TraceRecorder::take_copies(const device::Tile& tile, Work& work) {
   const std::uint8_t* values = tile.wide.line(address >> 2).bytes.data();
   const Tag* inputs = narrow(tile) + work.in.address();
   for (int cell = 0; cell < op.cells; ++cell) {
-    Tag& taken = work.copied[static_cast<std::size_t>(cell)];
+    Tag& taken = work.copied[reef::at(cell)];
     for (int k = 0; k < op.products; ++k) {
       const int at = 4 * cell + (op.products == 4 ? k : static_cast<int>((address + k) & 3));
       const bool is_constant = tag_origin(weights[at]) == Origin::kFill;

@@ -60,9 +60,9 @@ class TraceRecorder : public device::TagFollower {
   void taken_by_core(std::span<const Tag> word) override;
   std::vector<Tag> tags_from_core(std::size_t bytes) override;
 
-  Work& work_of(const device::Tile& tile) { return works_[static_cast<std::size_t>(tile.number)]; }
+  Work& work_of(const device::Tile& tile) { return works_[at(tile.number)]; }
   std::uint32_t* recorded_by(const device::Tile& tile, std::int64_t line) {
-    return recorded_by_[static_cast<std::size_t>(tile.number)].data() + 4 * line;
+    return recorded_by_[at(tile.number)].data() + 4 * line;
   }
   void step(const device::Tile& tile, Work& work);
   void record_input(const device::Tile& tile, Work& work);

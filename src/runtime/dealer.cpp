@@ -96,7 +96,7 @@ double Dealer::end_attempt(int worker, std::int64_t sample) {
 void Dealer::hand_in(int worker, std::int64_t sample, std::function<Status()> use) {
   std::unique_lock lock(mutex_);
   const double seconds = end_attempt(worker, sample);
-  strikes_[static_cast<std::size_t>(device(worker))] = 0;
+  strikes_[reef::at(device(worker))] = 0;
   if (sample < first_missing_ || answered_.contains(sample)) {
     ++share(worker).repeated;
     return;
@@ -160,7 +160,7 @@ void Dealer::fail(int worker, std::int64_t sample, const Status& status) {
       again_.push_back(sample);
     }
   }
-  int& strikes = strikes_[static_cast<std::size_t>(device(worker))];
+  int& strikes = strikes_[reef::at(device(worker))];
   if (++strikes >= kStrikes && !own.is_lost && live_devices() > 1) {
     own.is_lost = true;
     report_.notes.push_back(fmt::format("{} is lost after {} failures in a row, its samples go to the others: {}",

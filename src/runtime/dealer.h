@@ -82,8 +82,8 @@ class Dealer {
     Clock::time_point start;
   };
 
-  int device(int worker) const { return options_.device_of[static_cast<std::size_t>(worker)]; }
-  DeviceShare& share(int worker) { return report_.devices[static_cast<std::size_t>(device(worker))]; }
+  int device(int worker) const { return options_.device_of[at(worker)]; }
+  DeviceShare& share(int worker) { return report_.devices[at(device(worker))]; }
   // All with the lock held.
   bool is_over() const;
   int live_devices() const;

@@ -40,14 +40,14 @@ Shares run(std::int64_t samples, int devices, std::int64_t window,
   for (int worker = 0; worker < 2 * devices; ++worker) {
     threads.emplace_back([&, worker] {
       while (const auto sample = dealer.take(worker)) {
-        const Status status = compute(options.device_of[static_cast<std::size_t>(worker)], *sample);
+        const Status status = compute(options.device_of[at(worker)], *sample);
         if (!status.ok()) {
           dealer.fail(worker, *sample, status);
           continue;
         }
         dealer.hand_in(worker, *sample, [&, s = *sample] {
           const std::lock_guard lock(mutex);
-          ++shares.counted[static_cast<std::size_t>(s)];
+          ++shares.counted[at(s)];
           shares.order.push_back(s);
           return ok_status();
         });

@@ -148,8 +148,7 @@ Result<const std::vector<Element>*> ElementMaps::origins(std::int32_t t) {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (result[i].tensor < 0) continue;
       const std::vector<Element>* further = of_inputs[result[i].tensor];
-      result[i] = further != nullptr ? (*further)[static_cast<std::size_t>(result[i].index)]
-                                     : Element{t, static_cast<std::int32_t>(i)};
+      result[i] = further != nullptr ? (*further)[at(result[i].index)] : Element{t, static_cast<std::int32_t>(i)};
     }
   } else {
     const std::int64_t elements = network_.tensor(t).shape.checked_elements().value_or(kMaxElements);
@@ -172,7 +171,7 @@ Result<const std::vector<bool>*> ElementMaps::constants(std::int32_t t) {
       if (element.tensor >= 0) {
         REEF_ASSIGN_OR_RETURN(further, constants(element.tensor));
       }
-      result[i] = further == nullptr || (*further)[static_cast<std::size_t>(element.index)];
+      result[i] = further == nullptr || (*further)[at(element.index)];
     }
   } else if (k >= 0 && is_elementwise(network_.op(k))) {
     bool has_operands = false, are_alike = true;
@@ -197,7 +196,7 @@ Result<const std::vector<std::int32_t>*> ElementMaps::places(std::int32_t part, 
   std::vector<std::int32_t> places(static_cast<std::size_t>(network_.tensor(part).shape.elements()), kNowhere);
   for (std::size_t i = 0; i < elements->size(); ++i) {
     if ((*elements)[i].tensor != part) continue;
-    std::int32_t& place = places[static_cast<std::size_t>((*elements)[i].index)];
+    std::int32_t& place = places[at((*elements)[i].index)];
     place = place == kNowhere ? static_cast<std::int32_t>(i) : kSeveralPlaces;
   }
   return &places_.emplace(key, std::move(places)).first->second;

@@ -52,7 +52,7 @@ void LayerFollower::given(const std::vector<std::span<const std::uint8_t>>& inpu
 void LayerFollower::started(const device::Tile* tile, int unit, const device::Running& run) {
   TagFollower::started(tile, unit, run);
   if (tile == nullptr || unit != static_cast<int>(isa::Unit::kTensor)) return;
-  Work& work = works_[static_cast<std::size_t>(tile->number)];
+  Work& work = works_[reef::at(tile->number)];
   work = Work{device::TensorWalk(*tile, run), nullptr, {}, {}};
   const isa::TensorOperation* op = work.op;
   if (op == nullptr) return;
@@ -71,7 +71,7 @@ void LayerFollower::leave_out(const Work& work, std::string_view why) {
 }
 
 void LayerFollower::computed(const device::TensorMove& move) {
-  Work& work = works_[static_cast<std::size_t>(move.tile->number)];
+  Work& work = works_[reef::at(move.tile->number)];
   if (work.rule == nullptr) return;
   const isa::TensorOperation& op = *work.op;
   stored_.clear();
@@ -247,7 +247,7 @@ void LayerFollower::emit(const device::Tile& tile, Work& work, CellState* cells)
   work.store_result([&](std::int64_t word, std::int64_t words, std::int64_t address) {
     std::copy_n(tags.begin() + 4 * word, 4 * words, narrow(tile) + address);
     for (std::int64_t k = 0; is_kept && k < 4 * words; ++k) {
-      const Tag tag = tags[static_cast<std::size_t>(4 * word + k)];
+      const Tag tag = tags[reef::at(4 * word + k)];
       if (tag != kNoTag) stored_.push_back({address + k, tag});
     }
   });

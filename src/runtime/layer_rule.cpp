@@ -58,7 +58,7 @@ bool Rule::takes_constant(std::int64_t result, std::int32_t index) const {
     if (y < 0 || x < 0 || y >= g.in_height || x >= g.in_width) return true;
     place = ((batch * g.in_height + y) * g.in_width + x) * g.in_depth + weight.in;
   }
-  return place < static_cast<std::int64_t>(constants->size()) && (*constants)[static_cast<std::size_t>(place)];
+  return place < static_cast<std::int64_t>(constants->size()) && (*constants)[at(place)];
 }
 
 std::int64_t Rule::result_of_constants(std::int32_t index) const {
@@ -69,7 +69,7 @@ std::int64_t Rule::result_of_constants(std::int32_t index) const {
 
 void Rule::widen(WindowSpan& span, std::int32_t place) const {
   if (!reduced.empty()) {
-    const std::int64_t result = reduced[static_cast<std::size_t>(place)];
+    const std::int64_t result = reduced[at(place)];
     span.is_contradictory |= span.channel >= 0 && span.channel != result;
     span.channel = result;
     return;

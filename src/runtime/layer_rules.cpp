@@ -37,7 +37,7 @@ std::vector<std::int32_t> weight_places_of(const darwinn::LayerParameters& layer
   const bool depthwise = shape.kind == darwinn::LayerKind::kDepthwise;
   std::vector<std::int32_t> places(bytes, -1);
   const auto set = [&](std::int64_t offset, std::int64_t index) {
-    if (offset < bytes) places[static_cast<std::size_t>(offset)] = static_cast<std::int32_t>(index);
+    if (offset < bytes) places[at(offset)] = static_cast<std::int32_t>(index);
   };
   for (std::int32_t out = 0; out < shape.output_channels; ++out) {
     for (std::int32_t ky = 0; ky < shape.kernel_height; ++ky) {
@@ -195,7 +195,7 @@ class RuleMaker {
     if (choice.op < 0) return ok_status();
     if (rule.base == 0) return unsupported("{}", rule.reason);
     const ir::Operator& op = network_.op(choice.op);
-    if (choice.chunk >= 0 && explained_.matching.chunks[static_cast<std::size_t>(choice.chunk)].parameters) {
+    if (choice.chunk >= 0 && explained_.matching.chunks[at(choice.chunk)].parameters) {
       return complete_layer(choice, op, rule);
     }
     if (op.type == Op::AVERAGE_POOL_2D || op.type == Op::MAX_POOL_2D || op.type == Op::MEAN)
@@ -226,7 +226,7 @@ class RuleMaker {
   }
 
   Status complete_layer(const Choice& choice, const ir::Operator& op, Rule& rule) {
-    const LayerChunk& chunk = explained_.matching.chunks[static_cast<std::size_t>(choice.chunk)];
+    const LayerChunk& chunk = explained_.matching.chunks[at(choice.chunk)];
     rule.shape = chunk.parameters->shape;
     const TagRange& blob = chunk.range.blob == Origin::kCached ? rules_.cached_ : rules_.streamed_;
     rule.weights = {blob.base + chunk.range.offset, chunk.range.bytes, nullptr};
@@ -286,11 +286,11 @@ class RuleMaker {
       std::map<std::int32_t, std::vector<std::int32_t>> by_part;
       for (std::size_t i = 0; i < sources.size(); ++i) {
         if (sources[i].tensor != input) continue;
-        const Element& origin = (*origins)[static_cast<std::size_t>(sources[i].index)];
+        const Element& origin = (*origins)[at(sources[i].index)];
         if (origin.tensor < 0) continue;
         auto& places = by_part[origin.tensor];
         places.resize(static_cast<std::size_t>(network_.tensor(origin.tensor).shape.elements()), ElementMaps::kNowhere);
-        std::int32_t& place = places[static_cast<std::size_t>(origin.index)];
+        std::int32_t& place = places[at(origin.index)];
         place = place == ElementMaps::kNowhere ? static_cast<std::int32_t>(i) : ElementMaps::kSeveralPlaces;
       }
       OperandPlaces operand;

@@ -114,7 +114,7 @@ class Rules {
   // By index of an instruction of the execution program; null: it is no tensor instruction.
   const Rule* rule(std::size_t instruction) const {
     return instruction < by_instruction_.size() && by_instruction_[instruction] >= 0
-               ? &rules_[static_cast<std::size_t>(by_instruction_[instruction])]
+               ? &rules_[at(by_instruction_[instruction])]
                : nullptr;
   }
   const std::vector<Rule>& all() const { return rules_; }

@@ -34,7 +34,7 @@ TEST(LayerRules, PaddingIsWhereTheKernelLeavesThePicture) {
   rule.constants = &constants;
   EXPECT_TRUE(rule.takes_constant(0, weight(0, 0, 0, 0)));   // above the first row
   EXPECT_FALSE(rule.takes_constant(0, weight(0, 1, 0, 0)));  // the first row
-  constants[static_cast<std::size_t>(place(0, 0, 0))] = true;
+  constants[at(place(0, 0, 0))] = true;
   EXPECT_TRUE(rule.takes_constant(0, weight(0, 1, 0, 0)));
   EXPECT_EQ(rule.result_of_constants(weight(2, 0, 0, 0)), Rule::kOutside);  // one of several pixels
   rule.geometry.out_height = rule.geometry.out_width = 1;

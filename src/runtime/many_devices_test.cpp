@@ -54,7 +54,7 @@ class ReplicasTest : public ::testing::Test {
     std::vector<std::thread> threads;
     for (int worker = 0; worker < 2 * static_cast<int>(options.devices.size()); ++worker) {
       threads.emplace_back([&, worker] {
-        EdgeTpu& device = *place.replicas[static_cast<std::size_t>(worker / 2)];
+        EdgeTpu& device = *place.replicas[at(worker / 2)];
         const auto loaded = device.load(testing::echo_package());
         ASSERT_TRUE(loaded.ok()) << loaded.status().message();
         while (const auto sample = dealer.take(worker)) {

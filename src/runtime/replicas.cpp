@@ -110,7 +110,7 @@ Result<DealerReport> run_replicas(const ReplicaOptions& options,
   }
   Dealer dealer(shares);
   const auto work = [&](int worker) {
-    Replica& replica = *replicas[static_cast<std::size_t>(shares.device_of[static_cast<std::size_t>(worker)])];
+    Replica& replica = *replicas[at(shares.device_of[at(worker)])];
     while (const auto sample = dealer.take(worker)) {
       auto given = or_out_of_memory([&] { return inputs(*sample); });
       if (!given.ok()) return dealer.give_up(*sample, given.status());

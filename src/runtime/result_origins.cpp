@@ -54,11 +54,11 @@ void ResultOrigins::begins(const device::Program& program, const device::Chip& c
 void ResultOrigins::started(const device::Tile* tile, int unit, const device::Running& run) {
   TagFollower::started(tile, unit, run);
   if (tile == nullptr || unit != static_cast<int>(isa::Unit::kTensor)) return;
-  works_[static_cast<std::size_t>(tile->number)] = device::TensorWalk(*tile, run);
+  works_[reef::at(tile->number)] = device::TensorWalk(*tile, run);
 }
 
 void ResultOrigins::computed(const device::TensorMove& move) {
-  device::TensorWalk& work = works_[static_cast<std::size_t>(move.tile->number)];
+  device::TensorWalk& work = works_[reef::at(move.tile->number)];
   if (work.op == nullptr) return;
   for (; !work.out.done() && work.out.position() < move.out_to; work.out.advance()) {
     const std::int64_t address = work.out.address();

@@ -84,7 +84,7 @@ Result<DeviceList> make_devices(std::string_view kinds) {
                  kinds);
     REEF_REQUIRE(devices.size() < kMostDevices, "more than {} virtual devices are asked for", kMostDevices);
     const Connection connection = kind == "usb" ? Connection::kUsb : Connection::kPci;
-    devices.push_back(std::make_shared<VirtualDevice>(connection, counts[static_cast<std::size_t>(connection)]++));
+    devices.push_back(std::make_shared<VirtualDevice>(connection, counts[at(connection)]++));
     begin = end + 1;
   }
   return devices;

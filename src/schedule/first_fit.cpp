@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/at.h"
+
 namespace reef::schedule {
 namespace {
 
@@ -31,13 +33,13 @@ std::vector<std::int64_t> breadths(std::span<const Extent> extents) {
   std::vector<std::int64_t> at(static_cast<std::size_t>(steps), 0);
   for (const Extent& extent : extents) {
     for (std::int32_t step = std::max(0, extent.first); step <= extent.last; ++step) {
-      at[static_cast<std::size_t>(step)] += extent.size;
+      at[reef::at(step)] += extent.size;
     }
   }
   std::vector<std::int64_t> most(extents.size(), 0);
   for (std::size_t i = 0; i < extents.size(); ++i) {
     for (std::int32_t step = std::max(0, extents[i].first); step <= extents[i].last; ++step) {
-      most[i] = std::max(most[i], at[static_cast<std::size_t>(step)]);
+      most[i] = std::max(most[i], at[reef::at(step)]);
     }
   }
   return most;

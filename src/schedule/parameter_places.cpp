@@ -34,7 +34,7 @@ class Lines {
 
  private:
   int emptiest() const { return static_cast<int>(std::min_element(next_.begin(), next_.end()) - next_.begin()); }
-  std::int32_t& next(int tile) { return next_[static_cast<std::size_t>(tile)]; }
+  std::int32_t& next(int tile) { return next_[at(tile)]; }
 
   bool place_on(int tile, ParameterChunk& chunk) {
     if (end_ - next(tile) < chunk.lines) return false;
@@ -147,7 +147,7 @@ std::vector<std::int64_t> bytes_saved(const TiledProgram& program) {
   std::vector<std::int64_t> saved(program.parameters.size(), 0);
   for (const tiled::Step& step : program.steps) {
     for (const std::int32_t chunk : step.parameters_used) {
-      saved[static_cast<std::size_t>(chunk)] += static_cast<std::int64_t>(program.chunk(chunk).bytes.size());
+      saved[at(chunk)] += static_cast<std::int64_t>(program.chunk(chunk).bytes.size());
     }
   }
   return saved;
@@ -208,7 +208,7 @@ Status use_parameter_places(TiledProgram& program, const std::vector<std::vector
       REEF_REQUIRE(piece.tile >= 0 && piece.tile < chip::kTiles && piece.line >= 0 && piece.lines > 0 &&
                        std::int64_t{piece.line} + piece.lines <= program.lowest_scratch_line,
                    "chunk {} of parameters lies outside of lines 0 to {}", i, program.lowest_scratch_line);
-      auto& tile = used[static_cast<std::size_t>(piece.tile)];
+      auto& tile = used[at(piece.tile)];
       const auto begin = tile.begin() + piece.line, end = begin + piece.lines;
       REEF_REQUIRE(std::find(begin, end, true) == end, "chunk {} of parameters overlaps others on tile {}", i,
                    piece.tile);

@@ -91,7 +91,7 @@ std::int64_t lines_aside(const TiledProgram& program, std::size_t first) {
   std::vector<std::int64_t> change(program.steps.size() + 1, 0);
   for (std::size_t i = first; i < program.wide.size(); ++i) {
     const WideObject& object = program.wide[i];
-    change[static_cast<std::size_t>(object.life.first)] += object.lines;
+    change[reef::at(object.life.first)] += object.lines;
     change[static_cast<std::size_t>(object.life.last) + 1] -= object.lines;
   }
   std::int64_t now = 0, most = 0;
@@ -137,7 +137,7 @@ std::int32_t op_with_most_scratch(const TiledProgram& program) {
   for (const WideObject& object : program.wide) {
     if (object.life.first < 0) continue;
     for (std::int32_t i = object.life.first; i <= object.life.last; ++i) {
-      lines[static_cast<std::size_t>(i)] += object.lines;
+      lines[reef::at(i)] += object.lines;
     }
   }
   return operator_at_most(program, lines);
@@ -227,7 +227,7 @@ Status use_narrow_addresses(TiledProgram& program, const std::map<std::int32_t, 
   for (const auto& [index, address] : addresses) {
     REEF_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < program.narrow.size(), "there is no narrow object {}",
                  index);
-    NarrowObject& object = program.narrow[static_cast<std::size_t>(index)];
+    NarrowObject& object = program.narrow[reef::at(index)];
     REEF_REQUIRE(address >= 0 && address + object.bytes <= chip::kNarrowBytes,
                  "narrow object {} of {} bytes cannot be at {}", index, object.bytes, address);
     object.address = address;
@@ -243,7 +243,7 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
   for (const auto& [index, line] : lines) {
     REEF_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < program.wide.size(), "there is no wide object {}",
                  index);
-    WideObject& object = program.wide[static_cast<std::size_t>(index)];
+    WideObject& object = program.wide[reef::at(index)];
     REEF_REQUIRE(line >= 0 && line + object.lines <= chip::kWideLines, "wide object {} of {} lines cannot be at {}",
                  index, object.lines, line);
     object.line = line;
@@ -265,12 +265,12 @@ std::int32_t fullest_op(const TiledProgram& program, std::int64_t bytes) {
     for (const auto* tensors : {&step.reads, &step.writes}) {
       for (const std::int32_t t : *tensors) objects.insert(program.tensor(t).object);
     }
-    for (const std::int32_t object : objects) used[i] += program.narrow[static_cast<std::size_t>(object)].bytes;
+    for (const std::int32_t object : objects) used[i] += program.narrow[reef::at(object)].bytes;
   }
   for (const NarrowObject& object : program.narrow) {
     if (object.life.first < 0) continue;
     for (std::int32_t i = object.life.first; i <= object.life.last; ++i) {
-      existing[static_cast<std::size_t>(i)] += object.bytes;
+      existing[reef::at(i)] += object.bytes;
     }
   }
   const bool is_one_step = !used.empty() && *std::max_element(used.begin(), used.end()) > bytes;

@@ -214,7 +214,7 @@ TEST(ParameterPlaces, GapsBelowPartsAtOneLineAreUsed) {
     std::int32_t lines = 0;
     for (const tiled::ParameterPiece& piece : chunk.at) {
       for (std::int32_t line = piece.line; line < piece.line + piece.lines; ++line, ++lines) {
-        auto bit = used[static_cast<std::size_t>(piece.tile)].begin() + line;
+        auto bit = used[reef::at(piece.tile)].begin() + line;
         EXPECT_FALSE(*bit) << "tile " << piece.tile << ", line " << line;
         *bit = true;
       }

@@ -21,7 +21,7 @@ class Absences {
  public:
   explicit Absences(const TiledProgram& program) : program_(program), uses_(program.narrow.size()) {
     const auto use = [&](std::int32_t object, std::size_t step) {
-      std::vector<std::int32_t>& steps = uses_[static_cast<std::size_t>(object)];
+      std::vector<std::int32_t>& steps = uses_[at(object)];
       if (steps.empty() || steps.back() != static_cast<std::int32_t>(step)) {
         steps.push_back(static_cast<std::int32_t>(step));
       }
@@ -49,7 +49,7 @@ class Absences {
  private:
   void add(const Lifetime& life, std::int64_t bytes) {
     if (life.first < 0) return;
-    for (std::int32_t step = life.first; step <= life.last; ++step) bytes_[static_cast<std::size_t>(step)] += bytes;
+    for (std::int32_t step = life.first; step <= life.last; ++step) bytes_[at(step)] += bytes;
   }
   bool is_away(std::int32_t object, std::int32_t step) const {
     return std::any_of(found_.begin(), found_.end(), [&](const Absence& absence) {
@@ -96,7 +96,7 @@ void include_absences(TiledProgram& program, const std::vector<Absence>& absence
     leaves.emplace(absences[i].after, i);
     returns.emplace(absences[i].before, i);
     lines.push_back(static_cast<std::int32_t>(program.wide.size()));
-    const std::int64_t bytes = program.narrow[static_cast<std::size_t>(absences[i].object)].bytes;
+    const std::int64_t bytes = program.narrow[at(absences[i].object)].bytes;
     program.wide.push_back({.lines = (bytes + chip::kWideLineBytes - 1) / chip::kWideLineBytes});
   }
   std::vector<tiled::Step> steps;
@@ -108,7 +108,7 @@ void include_absences(TiledProgram& program, const std::vector<Absence>& absence
     step.narrow_used = {absences[i].object};
     step.wide_used = {lines[i]};
     away[i].include(static_cast<std::int32_t>(steps.size()));
-    program.wide[static_cast<std::size_t>(lines[i])].life.include(static_cast<std::int32_t>(steps.size()));
+    program.wide[at(lines[i])].life.include(static_cast<std::int32_t>(steps.size()));
     steps.push_back(std::move(step));
   };
   for (std::size_t k = 0; k < program.steps.size(); ++k) {
@@ -120,7 +120,7 @@ void include_absences(TiledProgram& program, const std::vector<Absence>& absence
   }
   program.steps = std::move(steps);
   const auto move = [&](std::int32_t& step) {
-    if (step >= 0) step = moved_to[static_cast<std::size_t>(step)];
+    if (step >= 0) step = moved_to[at(step)];
   };
   for (auto* border : {&program.inputs, &program.outputs}) {
     for (std::int32_t& step : *border) move(step);
@@ -134,7 +134,7 @@ void include_absences(TiledProgram& program, const std::vector<Absence>& absence
     move(program.wide[i].life.last);
   }
   for (std::size_t i = 0; i < absences.size(); ++i) {
-    program.narrow[static_cast<std::size_t>(absences[i].object)].away.push_back({away[i].first + 1, away[i].last - 1});
+    program.narrow[at(absences[i].object)].away.push_back({away[i].first + 1, away[i].last - 1});
   }
   for (NarrowObject& object : program.narrow) {
     std::sort(object.away.begin(), object.away.end(),

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace reef::tiled {
 namespace {
 
@@ -35,11 +37,11 @@ AxisPartition AxisPartition::of(std::int32_t size, std::span<const Window> reade
   const bool has_readers = !readers.empty() || std::any_of(needed.begin(), needed.end(),
                                                            [](const Range& range) { return !range.is_empty(); });
   for (int t = 0; t < kTilesPerAxis; ++t) {
-    TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
+    TileShare& share = axis.tiles[at(t)];
     share.begin = cut(size, t);
     share.end = cut(size, t + 1);
     add_needs(share, t, readers);
-    add_need(share, needed[static_cast<std::size_t>(t)]);
+    add_need(share, needed[at(t)]);
     if (!has_readers) share.is_read = share.own() > 0;
     if (!share.is_read || !has_readers) {
       share.needed_begin = share.begin;
@@ -51,16 +53,16 @@ AxisPartition AxisPartition::of(std::int32_t size, std::span<const Window> reade
   // What the neighbour needs beyond what this tile owns goes through this tile's halo.
   const int last = axis.last_owner();
   for (int t = 1; t <= last; ++t) {
-    TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
+    TileShare& share = axis.tiles[at(t)];
     share.after = std::max(share.after, axis.tile(t - 1).after - share.own());
   }
   // Nothing reaches tiles behind the last one with data.
   for (int t = last + 1; t < kTilesPerAxis; ++t) {
-    TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
+    TileShare& share = axis.tiles[at(t)];
     share.before = share.after = 0;
   }
   for (int t = last - 1; t >= 0; --t) {
-    TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
+    TileShare& share = axis.tiles[at(t)];
     share.before = std::max(share.before, axis.tile(t + 1).before - share.own());
   }
   for (TileShare& share : axis.tiles) {

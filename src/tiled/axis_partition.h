@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/at.h"
 #include "chip/machine.h"
 
 namespace reef::tiled {
@@ -103,7 +104,7 @@ struct AxisPartition {
   // Each element is `count` elements, one behind the other; without halo.
   AxisPartition repeated(std::int32_t count) const;
 
-  const TileShare& tile(int index) const { return tiles[static_cast<std::size_t>(index)]; }
+  const TileShare& tile(int index) const { return tiles[reef::at(index)]; }
   // Elements of a tile's buffer.
   std::int32_t length(int index) const { return front + tile(index).held; }
   std::int32_t max_length() const;

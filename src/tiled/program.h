@@ -109,14 +109,12 @@ struct TiledProgram {
   std::int32_t narrow_bytes = 0;
   std::int32_t lowest_scratch_line = 0;
 
-  const TiledTensor& tensor(std::int32_t index) const { return tensors[static_cast<std::size_t>(index)]; }
-  TiledTensor& tensor(std::int32_t index) { return tensors[static_cast<std::size_t>(index)]; }
+  const TiledTensor& tensor(std::int32_t index) const { return tensors[at(index)]; }
+  TiledTensor& tensor(std::int32_t index) { return tensors[at(index)]; }
   // Where an object is, after scheduling.
-  std::int32_t address_of(std::int32_t object) const { return narrow[static_cast<std::size_t>(object)].address; }
-  std::int32_t line_of(std::int32_t object) const {
-    return object == kNowhere ? kNowhere : wide[static_cast<std::size_t>(object)].line;
-  }
-  const ParameterChunk& chunk(std::int32_t index) const { return parameters[static_cast<std::size_t>(index)]; }
+  std::int32_t address_of(std::int32_t object) const { return narrow[at(object)].address; }
+  std::int32_t line_of(std::int32_t object) const { return object == kNowhere ? kNowhere : wide[at(object)].line; }
+  const ParameterChunk& chunk(std::int32_t index) const { return parameters[at(index)]; }
 };
 
 }  // namespace reef::tiled

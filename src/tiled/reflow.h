@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/at.h"
 #include "tiled/elementwise.h"
 #include "tiled/tensor.h"
 
@@ -38,7 +39,7 @@ struct ReflowStrips {
   std::int64_t unit_words = 1;
   std::array<Strip, kTilesPerAxis> rows;
 
-  const Strip& row(int index) const { return rows[static_cast<std::size_t>(index)]; }
+  const Strip& row(int index) const { return rows[at(index)]; }
   std::int64_t held_bytes(int index) const {
     return (row(index).held.end - row(index).held.begin) * unit_words * chip::kNarrowWordBytes;
   }
@@ -55,7 +56,7 @@ struct ReflowStrips {
     const bool by_pixels = input.height == 1;
     strips.unit_words = by_pixels ? pixel : pixel * input.width;
     for (int r = 0; r < kTilesPerAxis; ++r) {
-      Strip& strip = strips.rows[static_cast<std::size_t>(r)];
+      Strip& strip = strips.rows[at(r)];
       const TileShare& share = input.rows.tile(r);
       strip.own = by_pixels ? Range{0, share.own() * input.width} : Range{share.begin, share.end};
       part_of(output, r, strip.begin, strip.end);

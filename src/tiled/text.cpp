@@ -68,8 +68,7 @@ std::string tensor_text(const ir::Model& model, const TiledProgram& program, std
   const TiledTensor& tensor = program.tensors[index];
   std::string text = fmt::format("  t{:<3} {}x{}x{}", index, tensor.height, tensor.width, tensor.channels);
   if (tensor.source >= 0) {
-    text += fmt::format(" '{}'",
-                        ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor.source)].name));
+    text += fmt::format(" '{}'", ir::describe_name(model.subgraphs[0].tensors[at(tensor.source)].name));
   }
   switch (tensor.spread) {
     case Spread::kGrid:
@@ -128,7 +127,7 @@ std::string kind_name(const Work& work) {
 
 std::string step_title(const ir::Model& model, const Step& step) {
   if (step.op < 0) return kind_name(step.work);
-  const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(step.op)];
+  const ir::Operator& op = model.subgraphs[0].operators[at(step.op)];
   return fmt::format("op {} {}, {}", step.op, op.type, kind_name(step.work));
 }
 

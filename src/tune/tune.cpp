@@ -78,7 +78,7 @@ Status check_request(const TuneRequest& request) {
 }
 
 const Point* most_useful(const TuneOutcome& outcome) {
-  return outcome.chosen < 0 ? nullptr : &outcome.points[static_cast<std::size_t>(outcome.chosen)];
+  return outcome.chosen < 0 ? nullptr : &outcome.points[at(outcome.chosen)];
 }
 
 std::string plot(const TuneRequest& request, const TuneOutcome& outcome) {
@@ -170,7 +170,7 @@ Result<TuneOutcome> tune(const TuneRequest& request) {
   REEF_REQUIRE(!outcome.points.empty(),
                "the time limit ended before the first point was built; the same command goes on");
   outcome.chosen = search.chosen();
-  const Point& chosen = outcome.points[static_cast<std::size_t>(outcome.chosen)];
+  const Point& chosen = outcome.points[at(outcome.chosen)];
   outcome.missed = describe_miss(request.search.goal, search.figures_of(chosen));
   outcome.done = store.saved();
   outcome.found = store.found();

@@ -282,7 +282,7 @@ TEST_F(TuneFolder, AGoalIsSearchedFor) {
   Search search({.goal = *parse_goal("latency<0.8ms"), .points = 6, .devices = 1}, store);
   run_to_end(search, model);
   ASSERT_GE(search.chosen(), 0);
-  const Point& chosen = search.points()[static_cast<std::size_t>(search.chosen())];
+  const Point& chosen = search.points()[at(search.chosen())];
   EXPECT_LE(chosen.simulated_ms, 0.8);
   EXPECT_EQ(miss_of(*parse_goal("latency<0.8ms"), search.figures_of(chosen)), 0);
   EXPECT_GT(chosen.accuracy, 0.87);
@@ -318,7 +318,7 @@ TEST_F(TuneFolder, SegmentsAreForModelsThatStreamAndForThoseWithDevices) {
     const bool is_cut = std::any_of(search.points().begin(), search.points().end(),
                                     [](const Point& point) { return point.choices.segments > 1; });
     EXPECT_EQ(is_cut, devices > 1);
-    const Point& chosen = search.points()[static_cast<std::size_t>(search.chosen())];
+    const Point& chosen = search.points()[at(search.chosen())];
     EXPECT_EQ(chosen.streamed_bytes > 0, devices == 1);
   }
 }

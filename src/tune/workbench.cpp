@@ -144,8 +144,7 @@ Status Workbench::check_outputs_alike(const ir::Model& model) const {
   REEF_REQUIRE(a.outputs.size() == b.outputs.size(), "with this size the model has another number of outputs");
   const bool are_places = metric_ == "map50" || metric_ == "miou";
   for (std::size_t i = 0; i < a.outputs.size() && !are_places; ++i) {
-    const ir::Shape &before = a.tensors[static_cast<std::size_t>(a.outputs[i])].shape,
-                    &after = b.tensors[static_cast<std::size_t>(b.outputs[i])].shape;
+    const ir::Shape &before = a.tensors[at(a.outputs[i])].shape, &after = b.tensors[at(b.outputs[i])].shape;
     REEF_REQUIRE(before == after, "with this size output {} is {} instead of {}", i, after.to_string(),
                  before.to_string());
   }

@@ -155,7 +155,7 @@ class Interpreter::Impl : public ops::Environment {
     REEF_REQUIRE(index >= 0 && index < subgraph_count(), "there is no subgraph {}; the model has {}", index,
                  subgraph_count());
     REEF_REQUIRE(running_.size() < kMaxCallDepth, "subgraphs call each other more than {} deep", kMaxCallDepth);
-    SubgraphRunner* const runner = runners_[static_cast<std::size_t>(index)].get();
+    SubgraphRunner* const runner = runners_[at(index)].get();
     REEF_REQUIRE(!runner->is_running && index != 0, "subgraph {} would call itself; recursion is not supported", index);
     REEF_REQUIRE(inputs.size() == runner->graph().inputs.size(), "subgraph {} takes {} inputs, but {} are given", index,
                  runner->graph().inputs.size(), inputs.size());
@@ -263,8 +263,7 @@ std::vector<OpTiming> Interpreter::timings() const {
       const SubgraphRunner::OpState& state = runner.ops()[i];
       const std::int64_t calls = state.is_done_elsewhere ? runner.runs() : state.calls;
       if (calls == 0) continue;
-      const std::string name =
-          state.op->outputs.empty() ? "" : runner.graph().tensors[static_cast<std::size_t>(state.op->outputs[0])].name;
+      const std::string name = state.op->outputs.empty() ? "" : runner.graph().tensors[at(state.op->outputs[0])].name;
       result.push_back({static_cast<std::int32_t>(s), static_cast<std::int32_t>(i), state.op->type, name, calls,
                         state.total_ms, state.least_ms, "", 0, 0});
       if (state.is_done_elsewhere) continue;

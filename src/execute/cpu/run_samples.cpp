@@ -66,7 +66,7 @@ Status run_samples(const std::shared_ptr<const ir::Model>& model, const data::Sa
     REEF_ASSIGN_OR_RETURN(const auto interpreter, prepared(model, how));
     for (std::int64_t i = next++; i < count; i = next++) {
       interpreter->reset_variables();
-      const std::int64_t sample = samples[static_cast<std::size_t>(i)];
+      const std::int64_t sample = samples[at(i)];
       REEF_RETURN_IF_ERROR(fill_inputs(*model, source, sample, *interpreter).in(fmt::format("sample {}", sample)));
       if (hooks.inputs_ready) hooks.inputs_ready(worker, *interpreter);
       REEF_RETURN_IF_ERROR(interpreter->invoke().in(fmt::format("sample {}", sample)));

@@ -165,9 +165,7 @@ Status SubgraphRunner::prepare_op(OpState& state) {
   state.elementwise = state.def->elementwise;
   bind_operands(state);
   if (may_join_ops()) join_padding(state);
-  const auto is_dynamic = [&](const ops::Tensor* t) {
-    return t && dynamic_[static_cast<std::size_t>(t - tensors_.data())];
-  };
+  const auto is_dynamic = [&](const ops::Tensor* t) { return t && dynamic_[at(t - tensors_.data())]; };
   state.shape_deferred = std::any_of(state.inputs.begin(), state.inputs.end(), is_dynamic);
   if (!state.shape_deferred) {
     const Status status = infer_and_prepare(state);
@@ -237,7 +235,7 @@ Status SubgraphRunner::try_fold(OpState& state) {
     REEF_RETURN_IF_ERROR(memory->allocate(budget_, storage_bytes(*output)));
     output->data = memory->data();
     output->bytes = static_cast<std::size_t>(memory->bytes());
-    own_memory_[static_cast<std::size_t>(output - tensors_.data())] = std::move(memory);
+    own_memory_[at(output - tensors_.data())] = std::move(memory);
   }
   Block scratch;
   REEF_RETURN_IF_ERROR(scratch.allocate(budget_, state.scratch_bytes));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/cpu/tensor_places.h"
+#include "base/at.h"
 
 #include <random>
 
@@ -69,7 +70,7 @@ TEST(TensorPlaces, NothingIsOverwrittenTooEarly) {
         if (random() % 2) op.may_become.push_back(op.reads.back());
       }
       op.writes = {t};
-      op.is_view = random() % 4 == 0 && tensors[static_cast<std::size_t>(op.reads[0])].bytes == tensors.back().bytes;
+      op.is_view = random() % 4 == 0 && tensors[at(op.reads[0])].bytes == tensors.back().bytes;
       if (op.is_view) op.reads.resize(1), op.may_become.clear();
       ops.push_back(std::move(op));
     }

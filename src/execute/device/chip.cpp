@@ -215,7 +215,7 @@ bool Chip::dispatch(Tile& tile) {
     const isa::Operation& operation = program_->operations[tile.dispatch.front().index];
     if (const auto* fence = std::get_if<isa::TileFence>(&operation.code)) {
       for (int u = 0; u < chip::kTileUnits; ++u) {
-        if ((fence->drain >> u & 1) != 0 && !tile.units[static_cast<std::size_t>(u)].idle()) return moved;
+        if ((fence->drain >> u & 1) != 0 && !tile.units[at(u)].idle()) return moved;
       }
       const auto producer = static_cast<std::size_t>(isa::TileCounter::kRingProducerA);
       if (fence->await_producer_a &&
@@ -236,7 +236,7 @@ bool Chip::dispatch(Tile& tile) {
       if (observer_ != nullptr) observer_->passed_tile_fence(tile, tile.dispatch.front().index, *fence);
     } else {
       const auto unit = static_cast<int>(isa::info(operation.opcode).unit);
-      auto& queue = tile.units[static_cast<std::size_t>(unit)].queue;
+      auto& queue = tile.units[at(unit)].queue;
       if (queue.size() >= kMaxQueuedInstructions) return moved;  // the dispatcher holds
       queue.push_back(tile.dispatch.front());
       if (observer_ != nullptr) observer_->dispatched(tile, unit, tile.dispatch.front().index);
@@ -275,7 +275,7 @@ void Chip::take_up(Tile& tile, Unit& unit) {
 }
 
 bool Chip::run_tile_unit(Tile& tile, int unit_index) {
-  Unit& unit = tile.units[static_cast<std::size_t>(unit_index)];
+  Unit& unit = tile.units[at(unit_index)];
   if (unit.idle() || unit.blocked_at == tile.version) return false;
   bool moved = false;
   while (!unit.idle() && failure_.ok()) {

@@ -159,7 +159,7 @@ struct HostBuffer {
   // Addresses wrap.
   std::int64_t unit_at(std::int64_t address) const { return (address % units() + units()) % units(); }
   bool take(std::int64_t unit) {
-    State& state = states[static_cast<std::size_t>(unit)];
+    State& state = states[at(unit)];
     if (state != kFull && unit != last_taken) return false;
     state = kTaken;
     last_taken = unit;
@@ -200,7 +200,7 @@ class Chip {
   // The observer ended the last run early. Nothing of the chip's state but memories is of use then.
   bool was_stopped() const { return was_stopped_; }
 
-  const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
+  const Tile& tile(int number) const { return *tiles_[at(number)]; }
   const ScalarCore& core() const { return core_; }
   const std::array<std::uint16_t, chip::kScalarCounters>& scalar_counters() const { return scalar_counters_; }
   const std::array<HostUnit, kHostUnits>& host_units() const { return host_units_; }
@@ -294,7 +294,7 @@ class Chip {
   std::int64_t send_pending(HostUnit& unit, const isa::Pop& op, bool is_end);
   bool run_outfeed();
   bool start_host_unit(HostUnitId id);
-  HostUnit& host_unit(HostUnitId id) { return host_units_[static_cast<std::size_t>(id)]; }
+  HostUnit& host_unit(HostUnitId id) { return host_units_[at(id)]; }
   void finish_host_unit(HostUnitId id);
 
   // tensor_unit.cpp

@@ -85,9 +85,8 @@ std::string chrome_trace(std::span<const ProgramRecord> records) {
   for (const ProgramRecord& record : records) {
     const double ns = 1e9 / record.time.clock_hz;
     for (const LinkSlice& slice : record.link_slices) {
-      writer.slice(kLinkProcess, slice.kind == Spent::kOutput ? 1 : 0,
-                   kSpentNames[static_cast<std::size_t>(slice.kind)], "link", start + slice.begin * ns,
-                   start + slice.end * ns, fmt::format(R"("bytes":{})", slice.bytes));
+      writer.slice(kLinkProcess, slice.kind == Spent::kOutput ? 1 : 0, kSpentNames[at(slice.kind)], "link",
+                   start + slice.begin * ns, start + slice.end * ns, fmt::format(R"("bytes":{})", slice.bytes));
     }
     const std::string program = json_text(darwinn::name_of(record.program->type));
     for (const Slice& slice : record.slices) {

@@ -107,7 +107,7 @@ class CounterHistory {
   static SharedClocks merged(const SharedClocks& clocks, const Stamp& before) {
     auto all = std::make_shared<Clocks>(*clocks);
     for (std::size_t i = 0; before.clocks && i < all->size(); ++i) (*all)[i] = std::max((*all)[i], (*before.clocks)[i]);
-    Clock& own = (*all)[static_cast<std::size_t>(before.agent)];
+    Clock& own = (*all)[at(before.agent)];
     own = std::max(own, before.clock);
     return all;
   }

@@ -56,12 +56,12 @@ bool Chip::run_infeed() {
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
       const std::int64_t at = buffer.unit_at(run.first.address());
-      if (buffer.states[static_cast<std::size_t>(at)] == HostBuffer::kFull) {
+      if (buffer.states[reef::at(at)] == HostBuffer::kFull) {
         return fail(fmt::format("fills unit {} of its buffer before what is there was taken", at));
       }
       host_->take(stream, buffer.bytes.data() + at * unit_bytes, buffer.known.data() + at * unit_bytes,
                   static_cast<std::size_t>(unit_bytes));
-      buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;
+      buffer.states[reef::at(at)] = HostBuffer::kFull;
       ready -= unit_bytes;
       const std::int64_t position = run.first.position();
       run.first.advance();
@@ -111,7 +111,7 @@ bool Chip::run_pop() {
   while (start_host_unit(HostUnitId::kPop)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Pop>(run.operation->code);
-    HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
+    HostBuffer& buffer = buffers_[reef::at(op.source)];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from, comparison_));
@@ -180,7 +180,7 @@ bool Chip::run_outfeed() {
         const std::int64_t at = buffer.unit_at(address);
         std::copy_n(data, 4, buffer.bytes.begin() + 4 * at);
         std::copy_n(known.begin(), 4, buffer.known.begin() + 4 * at);
-        buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;  // padding of lines is never taken
+        buffer.states[reef::at(at)] = HostBuffer::kFull;  // padding of lines is never taken
       } else {
         auto& memory = core_.memory();
         std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);

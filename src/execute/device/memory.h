@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/at.h"
 #include "chip/machine.h"
 
 namespace reef::device {
@@ -45,9 +46,7 @@ class Line {
 
   // So many bytes at the start are known.
   int known_prefix() const { return known_prefix_; }
-  bool is_known(int byte) const {
-    return byte < known_prefix_ || (has_flags_ && flags_[static_cast<std::size_t>(byte)] != 0);
-  }
+  bool is_known(int byte) const { return byte < known_prefix_ || (has_flags_ && flags_[at(byte)] != 0); }
   void copy_known(int first, int count, std::uint8_t* to) const {
     if (first + count <= known_prefix_) {
       std::memset(to, 1, static_cast<std::size_t>(count));
@@ -128,11 +127,11 @@ class WideMemory {
   WideMemory() : lines_(chip::kWideLines) {}
 
   static bool holds(std::int64_t line) { return line >= 0 && line < chip::kWideLines; }
-  const Line& line(std::int64_t index) const { return lines_[static_cast<std::size_t>(index)]; }
-  Line& line(std::int64_t index) { return lines_[static_cast<std::size_t>(index)]; }
+  const Line& line(std::int64_t index) const { return lines_[at(index)]; }
+  Line& line(std::int64_t index) { return lines_[at(index)]; }
   // The first words of a line.
   void set_words(std::int64_t index, const void* data, const std::uint8_t* known, int words) {
-    Line& line = lines_[static_cast<std::size_t>(index)];
+    Line& line = lines_[at(index)];
     Line::Flags flags = line.known();
     std::memcpy(line.bytes.data(), data, static_cast<std::size_t>(4 * words));
     std::memcpy(flags.data(), known, static_cast<std::size_t>(4 * words));
@@ -153,7 +152,7 @@ class ScalingMemory {
     for (std::int64_t word = 2 * step; word < 2 * step + 2; ++word, known += 4) {
       std::uint32_t flags;
       std::memcpy(&flags, known, 4);
-      std::uint64_t& mask = known_[static_cast<std::size_t>(word / chip::kCells)];
+      std::uint64_t& mask = known_[at(word / chip::kCells)];
       const std::uint64_t bit = std::uint64_t{1} << word % chip::kCells;
       mask = flags == kAllKnown ? mask | bit : mask & ~bit;
     }
@@ -163,12 +162,10 @@ class ScalingMemory {
     return reinterpret_cast<const float*>(words_.data()) + chip::kCells * buffer;
   }
   const std::int32_t* biases(int buffer) const { return words_.data() + chip::kCells * (2 + buffer); }
-  std::uint64_t known_scales(int buffer) const { return known_[static_cast<std::size_t>(buffer)]; }
-  std::uint64_t known_biases(int buffer) const { return known_[static_cast<std::size_t>(2 + buffer)]; }
-  std::uint32_t word(int index) const { return static_cast<std::uint32_t>(words_[static_cast<std::size_t>(index)]); }
-  bool is_known(int word) const {
-    return (known_[static_cast<std::size_t>(word / chip::kCells)] >> word % chip::kCells & 1) != 0;
-  }
+  std::uint64_t known_scales(int buffer) const { return known_[at(buffer)]; }
+  std::uint64_t known_biases(int buffer) const { return known_[at(2 + buffer)]; }
+  std::uint32_t word(int index) const { return static_cast<std::uint32_t>(words_[at(index)]); }
+  bool is_known(int word) const { return (known_[at(word / chip::kCells)] >> word % chip::kCells & 1) != 0; }
 
  private:
   std::array<std::int32_t, 2 * kSteps> words_{};

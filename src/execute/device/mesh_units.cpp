@@ -28,8 +28,8 @@ bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direct
   const int to_tile = doubts(Belief::kTileOrder) ? neighbour_by_columns(tile.number, direction)
                                                  : chip::neighbour(tile.number, direction);
   if (to_tile < 0 && doubts(Belief::kMeshEdge)) return false;
-  Tile* receiver = to_tile >= 0 ? tiles_[static_cast<std::size_t>(to_tile)].get() : nullptr;
-  auto* link = receiver != nullptr ? &receiver->links[static_cast<std::size_t>(direction)] : nullptr;
+  Tile* receiver = to_tile >= 0 ? tiles_[at(to_tile)].get() : nullptr;
+  auto* link = receiver != nullptr ? &receiver->links[at(direction)] : nullptr;
   while (!run.first.done() && run.first.position() < end) {
     const std::int64_t address = run.first.address(), position = run.first.position();
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
@@ -58,7 +58,7 @@ bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direct
 }
 
 bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
-  auto& link = tile.links[static_cast<std::size_t>(direction)];
+  auto& link = tile.links[at(direction)];
   const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
   const std::int64_t from = run.second.position();
   const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from, comparison_));
@@ -70,7 +70,7 @@ bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Dir
     words = steps_inside(address, op.out.stride[0], words, kNarrowWords);
     const auto stride = static_cast<std::int64_t>(op.out.stride[0]);
     for (std::int64_t i = 0; i < words; ++i) {
-      const Word word = op.fills ? Word{op.fill_value, kAllKnown} : link[static_cast<std::size_t>(i)];
+      const Word word = op.fills ? Word{op.fill_value, kAllKnown} : link[at(i)];
       tile.narrow.set_word(address + i * stride, word);
     }
     if (!op.fills) link.pop_front(static_cast<std::size_t>(words));

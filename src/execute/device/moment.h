@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/at.h"
+
 namespace reef::device {
 
 enum class Spent : std::uint8_t {
@@ -48,7 +50,7 @@ struct Moment {
   }
   void spend(Spent kind, double cycles) {
     time += cycles;
-    spent[static_cast<std::size_t>(kind)] += static_cast<float>(cycles);
+    spent[at(kind)] += static_cast<float>(cycles);
   }
 };
 

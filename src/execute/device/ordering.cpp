@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
+
 namespace reef::device {
 
 void Knowledge::learn(int agent, Clock clock, const SharedClocks& clocks) {
@@ -15,7 +17,7 @@ void Knowledge::learn(int agent, Clock clock, const SharedClocks& clocks) {
       clocks_[i] = std::max(clocks_[i], (*clocks)[i]);
     }
   }
-  Clock& own = clocks_[static_cast<std::size_t>(agent)];
+  Clock& own = clocks_[reef::at(agent)];
   if (clock > own) {
     own = clock;
     is_new = true;

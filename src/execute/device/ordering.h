@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/at.h"
 #include "chip/machine.h"
 
 namespace reef::device {
@@ -37,9 +38,9 @@ using SharedClocks = std::shared_ptr<const Clocks>;
 class Knowledge {
  public:
   explicit Knowledge(int agent = 0) : agent_(agent) {}
-  Clock now() const { return clocks_[static_cast<std::size_t>(agent_)]; }
-  void tick() { ++clocks_[static_cast<std::size_t>(agent_)]; }
-  bool knows(int agent, Clock clock) const { return clocks_[static_cast<std::size_t>(agent)] >= clock; }
+  Clock now() const { return clocks_[at(agent_)]; }
+  void tick() { ++clocks_[at(agent_)]; }
+  bool knows(int agent, Clock clock) const { return clocks_[at(agent)] >= clock; }
   SharedClocks snapshot() {
     if (!snapshot_) snapshot_ = std::make_shared<const Clocks>(clocks_);
     return snapshot_;

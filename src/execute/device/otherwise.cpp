@@ -96,7 +96,7 @@ bool scale_addresses(NestShape& nest, std::int64_t times, std::int64_t by) {
   nest.base = nest.base * times / by;
   nest.buffer_stride = nest.buffer_stride * times / by;
   for (int k = 0; k < nest.dims; ++k) {
-    auto& stride = nest.stride[static_cast<std::size_t>(k)];
+    auto& stride = nest.stride[at(k)];
     stride = static_cast<std::uint64_t>(static_cast<std::int64_t>(stride) * times / by);
   }
   return true;

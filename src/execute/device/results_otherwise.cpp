@@ -39,7 +39,7 @@ double ResultsOtherwise::in_table(double x) const {
   const auto& coefficients = table->segments[segment];
   double y = coefficients[4];
   for (int power = 3; power >= 0; --power) {
-    y = y * x + coefficients[static_cast<std::size_t>(power)];
+    y = y * x + coefficients[reef::at(power)];
     if (!is_exact) y = static_cast<float>(y);
   }
   return y;

@@ -12,8 +12,8 @@ namespace reef::device {
 std::size_t Chip::ring_room(std::uint16_t tiles, int channel, bool to_scalar) const {
   std::size_t most = to_scalar ? to_scalar_.size() : 0;
   for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
-    const Tile& tile = *tiles_[static_cast<std::size_t>(std::countr_zero(left))];
-    most = std::max(most, tile.ring[static_cast<std::size_t>(channel)].size());
+    const Tile& tile = *tiles_[at(std::countr_zero(left))];
+    most = std::max(most, tile.ring[at(channel)].size());
   }
   return most < depths_.ring_lines ? depths_.ring_lines - most : 0;
 }
@@ -23,8 +23,8 @@ Line& Chip::new_ring_line(std::uint16_t tiles, int channel, bool to_scalar) {
   if (receivers == 0) return unreceived_line_;
   RingLine* line = ring_lines_.take(receivers);
   for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
-    Tile& tile = *tiles_[static_cast<std::size_t>(std::countr_zero(left))];
-    tile.ring[static_cast<std::size_t>(channel)].push_back(line);
+    Tile& tile = *tiles_[at(std::countr_zero(left))];
+    tile.ring[at(channel)].push_back(line);
     ++tile.version;
   }
   if (to_scalar) to_scalar_.push_back(line);
@@ -71,7 +71,7 @@ bool Chip::receive_line(Tile& tile, MessageQueue<RingLine*>& lines, std::int64_t
 
 bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   Running& run = *unit.running;
-  auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
+  auto& lines = tile.ring[at(op.channel)];
   const bool was_full = lines.size() >= depths_.ring_lines;  // senders wait for it
   start(unit, op.out, op.out);                               // it has one nest
   if (lines.empty() && !run.first.done()) return false;

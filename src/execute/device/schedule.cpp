@@ -15,7 +15,7 @@ bool Chip::run_units_of(std::uint32_t units, int odds) {
   for (const int place : order) {
     const int number = place / chip::kTileUnits, unit = place % chip::kTileUnits;
     if ((units >> unit & 1) == 0 || order_() % static_cast<unsigned>(odds) != 0 || !failure_.ok()) continue;
-    Tile& tile = *tiles_[static_cast<std::size_t>(number)];
+    Tile& tile = *tiles_[at(number)];
     const bool stepped =
         unit == static_cast<int>(isa::Unit::kTensor) ? run_tensor_units(1u << number) : run_tile_unit(tile, unit);
     moved = moved || stepped;

@@ -39,7 +39,7 @@ std::vector<NestProgress> progress_of(const Running& run) {
 }
 
 UnitSnapshot unit_snapshot(const Tile& tile, int number, const Running* just_finished) {
-  const Unit& unit = tile.units[static_cast<std::size_t>(number)];
+  const Unit& unit = tile.units[reef::at(number)];
   UnitSnapshot snapshot;
   snapshot.name = isa::unit_name(static_cast<isa::Unit>(number));
   for (const Issued& issued : unit.queue) snapshot.queue.push_back(issued.index);

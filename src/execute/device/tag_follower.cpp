@@ -96,7 +96,7 @@ void TagFollower::moved(const Move& move) {
     case MoveKind::kLineSent: {
       const auto& op = std::get<isa::RingSend>(move.run->operation->code);
       send_line(op.to_tiles, op.channel, op.to_scalar,
-                std::make_shared<TagLine>(of(*move.tile).wide[static_cast<std::size_t>(move.source)]));
+                std::make_shared<TagLine>(of(*move.tile).wide[reef::at(move.source)]));
       break;
     }
     case MoveKind::kHeaderReceived:
@@ -133,7 +133,7 @@ void TagFollower::moved(const Move& move) {
 
 void TagFollower::send_line(std::uint16_t tiles, int channel, bool to_scalar, const SentLine& line) {
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    if ((tiles >> t & 1) != 0) tiles_[t].ring[static_cast<std::size_t>(channel)].push_back(line);
+    if ((tiles >> t & 1) != 0) tiles_[t].ring[reef::at(channel)].push_back(line);
   }
   if (to_scalar) to_scalar_.push_back(line);
 }
@@ -141,8 +141,8 @@ void TagFollower::send_line(std::uint16_t tiles, int channel, bool to_scalar, co
 void TagFollower::receive_line(const Move& move) {
   const auto& op = std::get<isa::RingReceive>(move.run->operation->code);
   TileTags& tile = of(*move.tile);
-  const SentLine sent = take_front(tile.ring[static_cast<std::size_t>(op.channel)]);
-  tile.wide[static_cast<std::size_t>(move.target)] = sent == nullptr ? TagLine{} : *sent;
+  const SentLine sent = take_front(tile.ring[reef::at(op.channel)]);
+  tile.wide[reef::at(move.target)] = sent == nullptr ? TagLine{} : *sent;
 }
 
 void TagFollower::pack_word(const Move& move) {
@@ -156,20 +156,20 @@ void TagFollower::store_line(const Move& move) {
   TileTags& tile = of(*move.tile);
   std::fill(tile.packed.begin() + 4 * tile.packed_words, tile.packed.end(), kNoTag);
   if (op.transpose) transpose(tile.packed, op.halves);
-  tile.wide[static_cast<std::size_t>(move.target)] = tile.packed;
+  tile.wide[reef::at(move.target)] = tile.packed;
   tile.packed_words = 0;
 }
 
 void TagFollower::unpack_word(const Move& move) {
   TileTags& tile = of(*move.tile);
-  const TagLine& from = tile.wide[static_cast<std::size_t>(move.source)];
+  const TagLine& from = tile.wide[reef::at(move.source)];
   std::copy_n(from.begin() + 4 * move.line_word, 4, tile.narrow.begin() + 4 * move.target);
 }
 
 void TagFollower::load_scaling(const Move& move) {
   constexpr std::ptrdiff_t kStep = chip::kScalingStepBytes;
   TileTags& tile = of(*move.tile);
-  const TagLine& from = tile.wide[static_cast<std::size_t>(move.source)];
+  const TagLine& from = tile.wide[reef::at(move.source)];
   std::copy_n(from.begin() + kStep * move.line_word, kStep, tile.scaling.begin() + kStep * move.target);
 }
 
@@ -182,7 +182,7 @@ void TagFollower::cross_mesh(const Move& move) {
     const int to = chip::neighbour(move.tile->number, static_cast<chip::Direction>(direction));
     if (to < 0) return;
     std::copy_n(tile.narrow.begin() + 4 * move.source, 4, word.begin());
-    tiles_[static_cast<std::size_t>(to)].links[direction].push_back(word);
+    tiles_[reef::at(to)].links[direction].push_back(word);
     return;
   }
   if (op.fills) {

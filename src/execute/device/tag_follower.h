@@ -44,11 +44,9 @@ class TagFollower : public Observer {
   virtual std::vector<Tag> tags_from_core(std::size_t bytes) { return std::vector<Tag>(bytes); }
 
   // A tile has memories from its first instruction on.
-  Tag* narrow(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)].narrow.data(); }
-  Tag* line(const Tile& tile, std::int64_t index) {
-    return tiles_[static_cast<std::size_t>(tile.number)].wide[static_cast<std::size_t>(index)].data();
-  }
-  Tag* scaling(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)].scaling.data(); }
+  Tag* narrow(const Tile& tile) { return tiles_[at(tile.number)].narrow.data(); }
+  Tag* line(const Tile& tile, std::int64_t index) { return tiles_[at(tile.number)].wide[at(index)].data(); }
+  Tag* scaling(const Tile& tile) { return tiles_[at(tile.number)].scaling.data(); }
   const Program& program() const { return *program_; }
   // The tags of one of the host's buffers, as far as the program has written it.
   const std::vector<Tag>& written(std::size_t buffer) const {
@@ -73,7 +71,7 @@ class TagFollower : public Observer {
     std::uint64_t offset = 0, bytes = 0;
   };
 
-  TileTags& of(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)]; }
+  TileTags& of(const Tile& tile) { return tiles_[at(tile.number)]; }
   void send_line(std::uint16_t tiles, int channel, bool to_scalar, const SentLine& line);
   void receive_line(const Move& move);
   void pack_word(const Move& move);

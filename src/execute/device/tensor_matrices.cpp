@@ -112,12 +112,12 @@ void TensorUnit::pack_step(const std::uint8_t* line, int lane, std::int64_t k) {
       std::int32_t* to = work.wide_weights.data() + k * work.width;
       for (int c = 0; c < op.cells; ++c) {
         const auto w = static_cast<std::uint32_t>(parameter(line + 4 * c, op.param_16, index));
-        to[c] = static_cast<std::int32_t>(w - static_cast<std::uint32_t>(work.zeros[static_cast<std::size_t>(c)]));
+        to[c] = static_cast<std::int32_t>(w - static_cast<std::uint32_t>(work.zeros[reef::at(c)]));
       }
     } else {
       std::int16_t* to = work.weights.data() + k / 2 * 2 * work.width + k % 2;
       for (int c = 0; c < op.cells; ++c) {
-        to[2 * c] = static_cast<std::int16_t>(line[4 * c + index] - work.zeros[static_cast<std::size_t>(c)]);
+        to[2 * c] = static_cast<std::int16_t>(line[4 * c + index] - work.zeros[reef::at(c)]);
       }
     }
   }
@@ -171,8 +171,7 @@ void TensorUnit::pack_flags() {
       for (int c = 0; c < op.cells; ++c) {
         const int byte = 4 * c + bytes * index;
         const bool is_known = line.is_known(byte) && line.is_known(byte + bytes - 1);
-        const bool is_zero =
-            parameter(line.bytes.data() + 4 * c, op.param_16, index) == work.zeros[static_cast<std::size_t>(c)];
+        const bool is_zero = parameter(line.bytes.data() + 4 * c, op.param_16, index) == work.zeros[reef::at(c)];
         const auto at = static_cast<std::size_t>(k / 2 * 2 * work.width + 2 * c + k % 2);
         work.unknown_weights[at] = is_known ? 0 : 1;
         work.known_weights[at] = is_known && !is_zero ? 1 : 0;
@@ -209,17 +208,17 @@ std::int64_t TensorUnit::gather(std::int64_t rows) {
     if (!plan.is_wide) {
       all_known = gather_row(bytes + base, known + base, plan.in_spans.data(), plan.in_spans.size(), zero,
                              work.inputs.data() + k) != 0;
-      if (is_padded) work.inputs[static_cast<std::size_t>(k + plan.operands - 1)] = 0;
+      if (is_padded) work.inputs[reef::at(k + plan.operands - 1)] = 0;
     } else {
       for (const TensorPlan::Span& span : plan.in_spans) {
         const std::int64_t address = base + span.offset;
         all_known &= std::memchr(known + address, 0, static_cast<std::size_t>(span.elements * size)) == nullptr;
         for (std::int32_t i = 0; i < span.elements; ++i) {
-          work.wide_inputs[static_cast<std::size_t>(k++)] = parameter(bytes + address, op.in_16, i) - op.in_zero;
+          work.wide_inputs[reef::at(k++)] = parameter(bytes + address, op.in_16, i) - op.in_zero;
         }
       }
     }
-    work.row_is_unknown[static_cast<std::size_t>(r)] = all_known ? 0 : 1;
+    work.row_is_unknown[reef::at(r)] = all_known ? 0 : 1;
     work.in_runs.advance();
   }
   return rows;
@@ -319,13 +318,13 @@ std::int64_t TensorUnit::accumulate(std::int64_t first, std::int64_t rows) {
   }
   for (std::int64_t r = 0; r < rows;) {
     // Rows of results that lie side by side are added at once.
-    const std::int64_t slot = slots[static_cast<std::size_t>(r)];
+    const std::int64_t slot = slots[reef::at(r)];
     std::int64_t count = 1;
-    while (r + count < rows && slots[static_cast<std::size_t>(r + count)] == slot + count) ++count;
+    while (r + count < rows && slots[reef::at(r + count)] == slot + count) ++count;
     add_products(r, count, work.sums.data() + slot * work.width);
     if (is_unknown) add_unknown(r, count, work.unknown.data() + slot * work.width);
     for (std::int64_t i = 0; i < count; ++i, ++r) {
-      if (ends[static_cast<std::size_t>(r)] && !emit(slot + i, (first + r) * plan.run_steps)) return r;
+      if (ends[reef::at(r)] && !emit(slot + i, (first + r) * plan.run_steps)) return r;
     }
   }
   return rows;

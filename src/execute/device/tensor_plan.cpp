@@ -48,7 +48,7 @@ NestShape compacted(const NestShape& nest) {
     }
     length *= nest.count[from];
   }
-  if (result.dims == 0) result.count[static_cast<std::size_t>(result.dims++)] = 1;
+  if (result.dims == 0) result.count[at(result.dims++)] = 1;
   set_lengths(result);
   while (toggle > 0 && result.pass_length(result.buffer_level) != toggle) ++result.buffer_level;
   return result;
@@ -70,7 +70,7 @@ std::optional<NestShape> beyond(const NestShape& nest, std::int64_t steps) {
     outer.dims = 1;
     outer.count[0] = 1;
   } else {
-    if (nest.count[static_cast<std::size_t>(k)] % part != 0) return std::nullopt;
+    if (nest.count[at(k)] % part != 0) return std::nullopt;
     outer.dims = nest.dims - k;
     for (int d = 0; d < outer.dims; ++d) {
       const auto from = static_cast<std::size_t>(k + d), to = static_cast<std::size_t>(d);
@@ -115,7 +115,7 @@ NestShape slots_beyond(const TensorOperation& op, int inner_dims) {
   std::int64_t size = 1;
   for (int d = inner_dims; d < op.loops.dims; ++d) {
     const auto to = static_cast<std::size_t>(d - inner_dims);
-    slots.count[to] = op.loops.count[static_cast<std::size_t>(d)];
+    slots.count[to] = op.loops.count[at(d)];
     if ((op.reduce_dims >> d & 1) != 0) continue;
     slots.stride[to] = static_cast<std::uint64_t>(size);
     size *= slots.count[to];
@@ -135,7 +135,7 @@ std::int64_t slots_of(const TensorOperation& op, isa::Opcode opcode) {
   if (reduces_innermost(op, opcode)) return 1;
   std::int64_t slots = 1;
   for (int d = 0; d < op.loops.dims; ++d) {
-    if ((op.reduce_dims >> d & 1) == 0) slots *= op.loops.count[static_cast<std::size_t>(d)];
+    if ((op.reduce_dims >> d & 1) == 0) slots *= op.loops.count[at(d)];
   }
   // A last run that is longer than the others goes beyond.
   if (op.loops.clip_dim > 0) slots += std::max<std::int64_t>(op.loops.clip_steps - op.loops.count[0], 0);

@@ -108,7 +108,7 @@ bool Chip::tensor(Tile& tile, Unit& unit, TensorEffects& effects) {
 }
 
 void Chip::run_tensor_unit(Tile& tile, TensorEffects& effects) {
-  Unit& unit = tile.units[static_cast<std::size_t>(isa::Unit::kTensor)];
+  Unit& unit = tile.units[at(isa::Unit::kTensor)];
   while (!unit.idle() && effects.failure.ok()) {
     if (!unit.running) take_up(tile, unit);
     effects.index = unit.running->index;
@@ -127,7 +127,7 @@ void Chip::run_tensor_unit(Tile& tile, TensorEffects& effects) {
 }
 
 std::int64_t Chip::tensor_work(Tile& tile) const {
-  Unit& unit = tile.units[static_cast<std::size_t>(isa::Unit::kTensor)];
+  Unit& unit = tile.units[at(isa::Unit::kTensor)];
   if (unit.idle() || unit.blocked_at == tile.version) return 0;
   const std::uint32_t index = unit.running ? unit.running->index : unit.queue.front().index;
   const auto* op = std::get_if<TensorOperation>(&program_->operations[index].code);
@@ -155,8 +155,8 @@ bool Chip::run_tensor_units(std::uint32_t tiles) {
     work += tile_work;
   }
   const auto run = [&](std::int64_t i) {
-    Tile& tile = *ready[static_cast<std::size_t>(i)];
-    TensorEffects& effects = effects_[static_cast<std::size_t>(tile.number)];
+    Tile& tile = *ready[at(i)];
+    TensorEffects& effects = effects_[at(tile.number)];
     effects = {};
     effects.most_steps = most_steps_at_once() + 1;
     run_tensor_unit(tile, effects);
@@ -172,7 +172,7 @@ bool Chip::run_tensor_units(std::uint32_t tiles) {
   bool moved = false;
   for (std::size_t i = 0; i < count && failure_.ok(); ++i) {
     const int tile = ready[i]->number;
-    const TensorEffects& effects = effects_[static_cast<std::size_t>(tile)];
+    const TensorEffects& effects = effects_[at(tile)];
     moved |= effects.moved;
     if (first_unknown_.empty() && effects.first_unknown) {
       first_unknown_ = fmt::format("{} of tile {}", place(*effects.first_unknown), tile);

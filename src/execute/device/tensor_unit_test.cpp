@@ -53,7 +53,7 @@ class PlainTensorUnit {
     for (; !loops_.done(); loops_.advance(), in_.advance(), param_.advance(), psum_.advance()) {
       auto& sums = results_[slot()];
       sums.resize(static_cast<std::size_t>(op_.cells));
-      for (int c = 0; c < op_.cells; ++c) add(c, sums[static_cast<std::size_t>(c)]);
+      for (int c = 0; c < op_.cells; ++c) add(c, sums[reef::at(c)]);
       if (!isa::ends_result(op_, opcode_, loops_, psum_)) continue;
       store(sums);
       results_.erase(slot());
@@ -104,7 +104,7 @@ class PlainTensorUnit {
   void store(const std::vector<Sum>& sums) {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(4 * op_.out_words), 0), known(bytes.size(), 1);
     for (int c = 0; c < op_.cells; ++c) {
-      const Sum& sum = sums[static_cast<std::size_t>(c)];
+      const Sum& sum = sums[reef::at(c)];
       auto whole = static_cast<std::int32_t>(static_cast<std::uint64_t>(sum.value));  // sums wrap
       whole = numeric::chip_saturate(std::int64_t{whole} + op_.constant);
       if (op_.has_bias) whole = numeric::chip_saturate(std::int64_t{whole} + m_.scaling.biases(buffer())[c]);
@@ -180,7 +180,7 @@ class RandomInstructions {
     op.param_16 = one_in(4);
     op.out_16 = one_in(4);
     constexpr std::array<int, 3> kProducts = {1, 2, 4};
-    op.products = op.in_16 ? 1 : op.param_16 ? 1 + up_to(1) : kProducts[static_cast<std::size_t>(up_to(2))];
+    op.products = op.in_16 ? 1 : op.param_16 ? 1 + up_to(1) : kProducts[reef::at(up_to(2))];
     op.cells = one_in(3) ? 4 : one_in(4) ? 64 : 1 + up_to(63);
     op.out_words = (op.cells * (op.out_16 ? 2 : 1) + 3) / 4;
     op.loops = nest(0, counts, 0, 0);

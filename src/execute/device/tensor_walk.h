@@ -18,7 +18,7 @@ inline std::int64_t slot_at(const isa::TensorOperation& op, const isa::NestCurso
   for (int d = 0; d < op.loops.dims; ++d) {
     if ((op.reduce_dims >> d & 1) != 0) continue;
     slot += size * loops.index(d);
-    size *= op.loops.count[static_cast<std::size_t>(d)];
+    size *= op.loops.count[at(d)];
   }
   return slot;
 }
@@ -42,7 +42,7 @@ struct TensorWalk {
   TensorWalk(const Tile& tile, const Running& run)
       : op(std::get_if<isa::TensorOperation>(&run.operation->code)), opcode(run.operation->opcode), index(run.index) {
     if (op == nullptr) return;
-    const BufferPhases& phases = tile.units[static_cast<std::size_t>(isa::Unit::kTensor)].phases;
+    const BufferPhases& phases = tile.units[at(isa::Unit::kTensor)].phases;
     loops = isa::NestCursor(op->loops, 0);
     in = isa::NestCursor(op->in, phases.first);
     param = isa::NestCursor(op->param, phases.second);

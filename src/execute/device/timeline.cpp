@@ -38,7 +38,7 @@ void Timeline::begins(const Program& program, const Chip& chip) {
   for (int i = 0; i < kAgents; ++i) agents_.emplace_back().knowledge = Knowledge(i);
   tiles_ = std::vector<TileState>(chip::kTiles);
   for (int t = 0; t < chip::kTiles; ++t) {
-    TileState& tile = tiles_[static_cast<std::size_t>(t)];
+    TileState& tile = tiles_[at(t)];
     for (std::size_t k = 0; k < tile.counters.size(); ++k) tile.counters[k].begin(chip.tile(t).counters[k]);
     if (!options_.find_races) continue;
     using enum isa::Unit;
@@ -128,7 +128,7 @@ void Timeline::signal(Agent& agent, CounterHistory& counter, std::int64_t count,
 
 int Timeline::tile_of(const CounterHistory& counter) const {
   for (int t = 0; t < chip::kTiles; ++t) {
-    const auto& counters = tiles_[static_cast<std::size_t>(t)].counters;
+    const auto& counters = tiles_[at(t)].counters;
     if (&counter >= counters.data() && &counter < counters.data() + counters.size()) return t;
   }
   return -1;
@@ -137,8 +137,7 @@ int Timeline::tile_of(const CounterHistory& counter) const {
 std::string Timeline::name_of(const CounterHistory& counter) const {
   const int t = tile_of(counter);
   if (t < 0) return fmt::format("counter {}", isa::kScalarCounterNames[&counter - scalar_counters_.data()]);
-  return fmt::format("counter {}",
-                     isa::kTileCounterNames[&counter - tiles_[static_cast<std::size_t>(t)].counters.data()]);
+  return fmt::format("counter {}", isa::kTileCounterNames[&counter - tiles_[at(t)].counters.data()]);
 }
 
 void Timeline::report_counter(Race::Kind kind, const CounterHistory& counter, const CounterHistory::User& first,
@@ -247,7 +246,7 @@ void Timeline::passed_fence(std::size_t index, const isa::ScalarFence& fence) {
   Agent& agent = core();
   agent.slice.index = static_cast<std::uint32_t>(index);
   for (int t = 0; t < chip::kTiles; ++t) {
-    auto& notifications = tiles_[static_cast<std::size_t>(t)].notifications;
+    auto& notifications = tiles_[at(t)].notifications;
     if (!fence.await_notify || (fence.notify_tiles >> t & 1) == 0 || notifications.empty()) continue;
     receive(agent, notifications.front());
     notifications.pop_front();
@@ -256,7 +255,7 @@ void Timeline::passed_fence(std::size_t index, const isa::ScalarFence& fence) {
     wait_for_counter(agent, scalar_counters_[wait.counter], static_cast<std::uint32_t>(wait.threshold));
   }
   for (int unit = 0; unit < kHostUnits; ++unit) {
-    if ((fence.drain & kDrainBits[static_cast<std::size_t>(unit)]) != 0) receive(agent, stamp_of(host_agent(unit)));
+    if ((fence.drain & kDrainBits[at(unit)]) != 0) receive(agent, stamp_of(host_agent(unit)));
   }
   agent.knowledge.tick();
   work(agent, Spent::kScalarCore, options_.timing.costs.scalar_instruction);
@@ -273,7 +272,7 @@ void Timeline::handed_out(std::size_t index, std::uint32_t tiles) {
   work(agent, Spent::kScalarCore, options_.timing.costs.scalar_instruction);
   const std::int64_t depth = options_.timing.costs.tile_queue;
   for (int t = 0; t < chip::kTiles; ++t) {
-    TileState& tile = tiles_[static_cast<std::size_t>(t)];
+    TileState& tile = tiles_[at(t)];
     if ((tiles >> t & 1) == 0) continue;
     // A full queue holds the core. `dispatches` ends with number dispatched_count - 1.
     const std::int64_t back = tile.dispatched_count - (tile.issued_count++ - depth);
@@ -282,7 +281,7 @@ void Timeline::handed_out(std::size_t index, std::uint32_t tiles) {
     }
   }
   for (int t = 0; t < chip::kTiles; ++t) {
-    if ((tiles >> t & 1) != 0) tiles_[static_cast<std::size_t>(t)].issued.push_back(stamp_of(agent));
+    if ((tiles >> t & 1) != 0) tiles_[at(t)].issued.push_back(stamp_of(agent));
   }
 }
 
@@ -302,7 +301,7 @@ void Timeline::note_dispatch(TileState& tile, const Agent& dispatcher) {
 }
 
 void Timeline::dispatched(const Tile& tile, int unit, std::size_t /*index*/) {
-  TileState& state = tiles_[static_cast<std::size_t>(tile.number)];
+  TileState& state = tiles_[at(tile.number)];
   Agent& dispatcher = agent(tile.number, kDispatcher);
   receive(dispatcher, state.issued.front());
   state.issued.pop_front();
@@ -312,7 +311,7 @@ void Timeline::dispatched(const Tile& tile, int unit, std::size_t /*index*/) {
 }
 
 void Timeline::passed_tile_fence(const Tile& tile, std::size_t index, const isa::TileFence& fence) {
-  TileState& state = tiles_[static_cast<std::size_t>(tile.number)];
+  TileState& state = tiles_[at(tile.number)];
   Agent& dispatcher = agent(tile.number, kDispatcher);
   dispatcher.slice.index = static_cast<std::uint32_t>(index);
   receive(dispatcher, state.issued.front());
@@ -344,7 +343,7 @@ void Timeline::started(const Tile* tile, int unit, const Running& run) {
   worker.slice = {number_of(worker), run.index, worker.moment.time, worker.moment.time, 0};
   if (tile == nullptr || !options_.find_races) return;
   if (const auto* op = std::get_if<isa::TensorOperation>(&run.operation->code)) {
-    const BufferPhases& phases = tile->units[static_cast<std::size_t>(unit)].phases;
+    const BufferPhases& phases = tile->units[at(unit)].phases;
     worker.loops = isa::NestCursor(op->loops, 0);
     worker.in = isa::NestCursor(op->in, phases.first);
     worker.param = isa::NestCursor(op->param, phases.second);

@@ -137,13 +137,13 @@ class Timeline : public Observer {
     std::uint64_t after_outputs = 0;
   };
 
-  Agent& agent(int tile, int unit) { return agents_[static_cast<std::size_t>(agent_of(tile, unit))]; }
+  Agent& agent(int tile, int unit) { return agents_[at(agent_of(tile, unit))]; }
   struct Place {
     TileState& tile;
     Agent& agent;
   };
   Place place_of(const Move& move);
-  Agent& host_agent(int unit) { return agents_[static_cast<std::size_t>(kFirstHostAgent + unit)]; }
+  Agent& host_agent(int unit) { return agents_[at(kFirstHostAgent + unit)]; }
   Agent& core() { return agents_[kCoreAgent]; }
   int number_of(const Agent& agent) const { return static_cast<int>(&agent - agents_.data()); }
   Stamp stamp_of(Agent& agent);

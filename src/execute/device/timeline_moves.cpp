@@ -17,7 +17,7 @@ constexpr std::size_t counter_index(isa::TileCounter counter) { return static_ca
 }  // namespace
 
 Timeline::Place Timeline::place_of(const Move& move) {
-  return {tiles_[static_cast<std::size_t>(move.tile->number)], agent(move.tile->number, move.unit)};
+  return {tiles_[at(move.tile->number)], agent(move.tile->number, move.unit)};
 }
 
 void Timeline::moved(const Move& move) {
@@ -71,7 +71,7 @@ void Timeline::send(Agent& agent, std::uint16_t tiles, int channel, bool to_scal
   const auto c = static_cast<std::size_t>(channel);
   for (int t = 0; t < chip::kTiles; ++t) {
     if ((tiles >> t & 1) == 0) continue;
-    TileState& tile = tiles_[static_cast<std::size_t>(t)];
+    TileState& tile = tiles_[at(t)];
     tile.ring[c].push_back(stamp);
     if (options_.find_races) {
       check(Race::Kind::kMessages, tile.last_sender[c], tile.last_sender_index[c], t);
@@ -91,7 +91,7 @@ void Timeline::send(Agent& agent, std::uint16_t tiles, int channel, bool to_scal
 void Timeline::wait_for_receivers(Agent& sender, std::uint16_t tiles, int channel) {
   for (int t = 0; t < chip::kTiles; ++t) {
     if ((tiles >> t & 1) == 0) continue;
-    sender.moment.wait_for(tiles_[static_cast<std::size_t>(t)].accepted[static_cast<std::size_t>(channel)]);
+    sender.moment.wait_for(tiles_[at(t)].accepted[at(channel)]);
   }
 }
 
@@ -116,7 +116,7 @@ void Timeline::line_received(const Move& move) {
   const auto& op = std::get<isa::RingReceive>(move.run->operation->code);
   const auto [tile, receiver] = place_of(move);
   pass_gate(receiver, receiver.target, op.out, op.waits, tile.counters, move.from);
-  auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
+  auto& lines = tile.ring[at(op.channel)];
   if (!lines.empty()) {
     receive(receiver, lines.front());
     if (!options_.timing.reading.takes_lines_while_computing) {
@@ -129,7 +129,7 @@ void Timeline::line_received(const Move& move) {
   }
   receiver.knowledge.tick();
   touch(tile.wide.get(), true, move.target, receiver);
-  tile.accepted[static_cast<std::size_t>(op.channel)] = receiver.moment;
+  tile.accepted[at(op.channel)] = receiver.moment;
   if (move.kind == MoveKind::kHeaderReceived) return;
   const auto counter = op.channel == 0 ? isa::TileCounter::kRingReadA : isa::TileCounter::kRingReadB;
   signal(receiver, tile.counters[counter_index(counter)], signalled(op.read, op.out, move.from, move.to), Spent::kRing);
@@ -181,7 +181,7 @@ void Timeline::word_sent(const Move& move) {
   work(sender, Spent::kMesh, options_.timing.costs.mesh_word);
   const auto direction = static_cast<std::size_t>(move.unit - static_cast<int>(isa::Unit::kMeshSouth));
   const int to = chip::neighbour(move.tile->number, static_cast<chip::Direction>(direction));
-  if (to >= 0) tiles_[static_cast<std::size_t>(to)].links[direction].push_back(stamp_of(sender));
+  if (to >= 0) tiles_[at(to)].links[direction].push_back(stamp_of(sender));
   signal(sender, tile.counters[op.sent.counter], signalled(op.sent, op.in, move.from, move.to), Spent::kMesh);
 }
 
@@ -189,7 +189,7 @@ void Timeline::word_received(const Move& move) {
   const auto& op = std::get<isa::Mesh>(move.run->operation->code);
   const auto [tile, receiver] = place_of(move);
   pass_gate(receiver, receiver.target, op.out, op.out_waits, tile.counters, move.from);
-  auto& link = tile.links[static_cast<std::size_t>(move.unit - static_cast<int>(isa::Unit::kMeshSouth))];
+  auto& link = tile.links[at(move.unit - static_cast<int>(isa::Unit::kMeshSouth))];
   if (op.fills) {
     work(receiver, Spent::kMesh, options_.timing.costs.mesh_word);
   } else if (!link.empty()) {
@@ -251,7 +251,7 @@ void Timeline::popped(const Move& move) {
   Agent& pop = host_agent(move.unit);
   pass_gate(pop, pop.source, op.in, op.waits, scalar_counters_, move.from);
   pop.knowledge.tick();
-  touch(fifos_[static_cast<std::size_t>(op.source)].get(), false, move.source, pop);
+  touch(fifos_[at(op.source)].get(), false, move.source, pop);
   const bool loops_back = op.source == 2;
   if (loops_back) work(pop, Spent::kLoopBack, 4 * options_.timing.costs.loop_back_byte);
   for (std::int64_t line = 0; line < move.target; ++line) {

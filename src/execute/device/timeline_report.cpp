@@ -26,11 +26,11 @@ TimeReport Timeline::report() const {
   for (std::size_t k = 0; k < kSpentKinds; ++k) report.critical_path[k] = end.spent[k];
   for (int unit = 0; unit < chip::kTileUnits; ++unit) {
     UnitTime time{agent_name(unit), 0, chip::kTiles};
-    for (int t = 0; t < chip::kTiles; ++t) time.busy += agents_[static_cast<std::size_t>(agent_of(t, unit))].busy;
+    for (int t = 0; t < chip::kTiles; ++t) time.busy += agents_[at(agent_of(t, unit))].busy;
     report.units.push_back(time);
   }
   for (int i = kFirstHostAgent; i < kAgents; ++i) {
-    report.units.push_back({agent_name(i), agents_[static_cast<std::size_t>(i)].busy, 1});
+    report.units.push_back({agent_name(i), agents_[at(i)].busy, 1});
   }
   return report;
 }

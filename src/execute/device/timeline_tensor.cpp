@@ -20,7 +20,7 @@ std::int64_t first_result_step(const isa::TensorOperation& op, isa::Opcode opcod
   for (int d = 0; d < op.loops.dims; ++d) {
     const bool is_reduced = (op.reduce_dims >> d & 1) != 0;
     if (!is_reduced) is_outer = true;
-    if (is_reduced && is_outer) rounds *= op.loops.count[static_cast<std::size_t>(d)];
+    if (is_reduced && is_outer) rounds *= op.loops.count[at(d)];
   }
   return op.loops.size() - op.loops.size() / rounds;
 }
@@ -65,7 +65,7 @@ void Timeline::compute_block(const TensorMove& move, std::int64_t from, std::int
   const auto& op = std::get<isa::TensorOperation>(move.run->operation->code);
   const isa::Opcode opcode = move.run->operation->opcode;
   const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
+  TileState& tile = tiles_[at(t)];
   Agent& tensor = agent(t, static_cast<int>(isa::Unit::kTensor));
   pass_gate(tensor, tensor.source, op.loops, op.waits, tile.counters, from);
   // Results come evenly from the first result step on.
@@ -121,7 +121,7 @@ void Timeline::read_scaling(TileState& tile, Agent& tensor, const isa::TensorOpe
 void Timeline::walk_tensor_steps(const TensorMove& move, const isa::TensorOperation& op) {
   const isa::Opcode opcode = move.run->operation->opcode;
   const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
+  TileState& tile = tiles_[at(t)];
   Agent& tensor = agent(t, static_cast<int>(isa::Unit::kTensor));
   const auto use = [&](AccessLog* log, bool writes, std::int64_t place, std::int64_t places) {
     if (place >= 0 && place < places) touch(log, writes, place, tensor);

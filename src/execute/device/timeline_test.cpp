@@ -47,7 +47,7 @@ TimelineOptions find_races() {
   return options;
 }
 
-double on(const TimeReport& time, Spent kind) { return time.critical_path[static_cast<std::size_t>(kind)]; }
+double on(const TimeReport& time, Spent kind) { return time.critical_path[at(kind)]; }
 
 TEST(Timeline, AddsUpAlongTheCriticalPath) {
   const Followed followed = follow(program(""), {});

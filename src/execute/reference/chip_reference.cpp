@@ -78,7 +78,7 @@ class Selection {
 
  private:
   Status add_constant(std::int32_t index, std::map<std::int32_t, ChipValue>& values) {
-    const ir::Tensor& tensor = graph_.tensors[static_cast<std::size_t>(index)];
+    const ir::Tensor& tensor = graph_.tensors[at(index)];
     const Bytes& data = ir::constant_data(model_, tensor);
     // A constant may have no elements: the shape of a single number, to which a RESHAPE leads.
     REEF_REQUIRE(!data.empty() || tensor.shape.elements() == 0, "tensor '{}' is neither given, constant nor computed",
@@ -204,7 +204,7 @@ Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const Tenso
   std::map<std::int32_t, ChipValue> values;
   BudgetedBytes memory;
   for (const auto& [index, bytes] : given) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    const ir::Tensor& tensor = graph.tensors[at(index)];
     REEF_REQUIRE(static_cast<std::int64_t>(bytes.size()) == ir::byte_size(tensor.shape, tensor.type).value_or(-1),
                  "tensor '{}' does not take {} bytes", tensor.name, bytes.size());
     // Tensors of other types would have no values, and every loop below runs over shapes.
@@ -221,7 +221,7 @@ Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const Tenso
       REEF_RETURN_IF_ERROR(ops::check_declared_shapes(model, 0, op).in(fmt::format("op {}", i)));
     }
     for (const std::int32_t output : op.outputs) {
-      const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(output)].shape;
+      const ir::Shape& shape = graph.tensors[at(output)].shape;
       constexpr std::int64_t kCodeBytes = sizeof(std::int32_t);
       REEF_RETURN_IF_ERROR(memory.take(options.budget, shape.elements() * kCodeBytes, "the chip reference"));
     }
@@ -230,7 +230,7 @@ Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const Tenso
   }
   TensorBytes results;
   for (const std::int32_t key : wanted) {
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(key < 0 ? -1 - key : key)];
+    const ir::Tensor& tensor = graph.tensors[at(key < 0 ? -1 - key : key)];
     REEF_REQUIRE(values.contains(key), "no op computes '{}'", tensor.name);
     results[key] = tflite_bytes(tensor, values.at(key));
   }

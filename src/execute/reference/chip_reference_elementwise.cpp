@@ -48,7 +48,7 @@ std::vector<std::int32_t> spread_out(const ChipOp& op, std::size_t k) {
       if (value.shape[of_input] > 1) at += index * distance;
       distance *= value.shape[of_input];
     }
-    codes.push_back(value.codes[static_cast<std::size_t>(at)]);
+    codes.push_back(value.codes[reef::at(at)]);
   }
   return codes;
 }

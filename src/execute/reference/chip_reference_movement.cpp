@@ -28,7 +28,7 @@ class Positions {
 
 std::size_t offset(const ir::Shape& shape, const std::vector<std::int64_t>& at) {
   std::int64_t result = 0;
-  for (int d = 0; d < shape.rank(); ++d) result = result * shape[d] + at[static_cast<std::size_t>(d)];
+  for (int d = 0; d < shape.rank(); ++d) result = result * shape[d] + at[reef::at(d)];
   return static_cast<std::size_t>(result);
 }
 
@@ -51,7 +51,7 @@ Status gather(ChipOp& op, std::size_t data, std::size_t i, const Source& source)
     std::vector<std::int64_t> from = source(position.at());
     bool is_inside = true;
     for (int d = 0; d < in.shape.rank(); ++d) {
-      const std::int64_t at = from[static_cast<std::size_t>(d)];
+      const std::int64_t at = from[reef::at(d)];
       is_inside = is_inside && at >= 0 && at < in.shape[d];
     }
     codes.push_back(is_inside ? in.codes[offset(in.shape, from)] : q.zero());
@@ -85,7 +85,7 @@ Status transpose(ChipOp& op) {
   }
   return gather(op, 0, 0, [&](const std::vector<std::int64_t>& at) {
     std::vector<std::int64_t> from(rank);
-    for (std::size_t d = 0; d < rank; ++d) from[static_cast<std::size_t>(order.codes[d])] = at[d];
+    for (std::size_t d = 0; d < rank; ++d) from[reef::at(order.codes[d])] = at[d];
     return from;
   });
 }
@@ -131,7 +131,7 @@ Status split(ChipOp& op) {
   std::int64_t before = 0;
   for (std::size_t i = 0; i < op.outputs(); ++i) {
     REEF_RETURN_IF_ERROR(gather(op, 1, i, [&](std::vector<std::int64_t> at) {
-      at[static_cast<std::size_t>(axis)] += before;
+      at[reef::at(axis)] += before;
       return at;
     }));
     before += op.output(i).shape[axis];
@@ -147,7 +147,7 @@ Status split_v(ChipOp& op) {
   std::int64_t before = 0;
   for (std::size_t i = 0; i < op.outputs(); ++i) {
     REEF_RETURN_IF_ERROR(gather(op, 0, i, [&](std::vector<std::int64_t> at) {
-      at[static_cast<std::size_t>(axis)] += before;
+      at[reef::at(axis)] += before;
       return at;
     }));
     before += op.output(i).shape[axis];
@@ -179,7 +179,7 @@ Status pack(ChipOp& op) {
   Positions position(shape);
   for (std::int64_t n = shape.elements(); n > 0; --n, position.advance()) {
     std::vector<std::int64_t> at = position.at();
-    const auto i = static_cast<std::size_t>(at[static_cast<std::size_t>(axis)]);
+    const auto i = static_cast<std::size_t>(at[reef::at(axis)]);
     at.erase(at.begin() + axis);
     codes.push_back(op.value(i).codes.at(offset(op.value(i).shape, at)));
   }
@@ -234,7 +234,7 @@ Status concatenation(ChipOp& op) {
     Positions position(op.value(i).shape);
     for (const std::int32_t code : part) {
       std::vector<std::int64_t> at = position.at();
-      at[static_cast<std::size_t>(axis)] += before - expected[axis];
+      at[reef::at(axis)] += before - expected[axis];
       codes[offset(shape, at)] = code;
       position.advance();
     }
@@ -270,9 +270,8 @@ AxisTaps taps_along(std::int64_t from, std::int64_t to, bool align_corners, bool
   for (std::int64_t i = 0; i < to; ++i) {
     const std::int64_t at = numerator(i) / common;
     const std::int64_t low = at < 0 ? -((-at + axis.denominator - 1) / axis.denominator) : at / axis.denominator;
-    axis.taps[static_cast<std::size_t>(i)] = {std::clamp<std::int64_t>(low, 0, from - 1),
-                                              std::clamp<std::int64_t>(low + 1, 0, from - 1),
-                                              at - axis.denominator * low};
+    axis.taps[reef::at(i)] = {std::clamp<std::int64_t>(low, 0, from - 1),
+                              std::clamp<std::int64_t>(low + 1, 0, from - 1), at - axis.denominator * low};
   }
   return axis;
 }
@@ -295,7 +294,7 @@ Status resize_bilinear(ChipOp& op) {
   Positions position(to);
   for (std::int64_t n = to.elements(); n > 0; --n, position.advance()) {
     const std::vector<std::int64_t>& at = position.at();
-    const Tap &y = rows.taps[static_cast<std::size_t>(at[1])], &x = columns.taps[static_cast<std::size_t>(at[2])];
+    const Tap &y = rows.taps[reef::at(at[1])], &x = columns.taps[reef::at(at[2])];
     const auto code = [&](std::int64_t iy, std::int64_t ix) {
       return std::int64_t{in.codes[offset(in.shape, {at[0], iy, ix, at[3]})]};
     };

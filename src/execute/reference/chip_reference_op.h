@@ -76,7 +76,7 @@ class ChipOp {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t i) const { return graph_.tensors[static_cast<std::size_t>(i)]; }
+  const ir::Tensor& tensor(std::int32_t i) const { return graph_.tensors[at(i)]; }
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;

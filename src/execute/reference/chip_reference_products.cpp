@@ -23,7 +23,7 @@ struct Matrices {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t column = 0; column < columns; ++column) {
         const std::int64_t source = swapped ? column * rows + row : row * columns + column;
-        result[static_cast<std::size_t>(row * columns + column)] = from[source] - zero;
+        result[reef::at(row * columns + column)] = from[source] - zero;
       }
     }
     return result;
@@ -73,7 +73,7 @@ Status batch_matmul(ChipOp& op) {
       REEF_RETURN_IF_ERROR(op.check_budget());
       std::fill(sums.begin(), sums.end(), 0);
       for (std::int64_t k = 0; k < x.columns; ++k) {
-        const std::int32_t factor = a[static_cast<std::size_t>(row * x.columns + k)];
+        const std::int32_t factor = a[reef::at(row * x.columns + k)];
         const std::int32_t* weights = b.data() + k * y.columns;
         for (std::size_t n = 0; n < sums.size(); ++n) sums[n] += std::int64_t{factor} * weights[n];
       }

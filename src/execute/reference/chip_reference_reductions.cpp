@@ -31,10 +31,10 @@ Result<Axes> axes_of(const ChipOp& op) {
   axes.is_reduced.resize(static_cast<std::size_t>(rank));
   for (const std::int32_t axis : op.value(1).codes) {
     REEF_REQUIRE(axis >= -rank && axis < rank, "there is no dimension {}", axis);
-    axes.is_reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
+    axes.is_reduced[reef::at(axis < 0 ? axis + rank : axis)] = true;
   }
   for (int d = 0; d < rank; ++d) {
-    if (axes.is_reduced[static_cast<std::size_t>(d)]) axes.count *= shape[d];
+    if (axes.is_reduced[reef::at(d)]) axes.count *= shape[d];
   }
   const auto& r = axes.is_reduced;
   axes.are_map = rank == 4 && r[1] && r[2] && !r[3] && (!r[0] || shape[0] == 1);
@@ -48,7 +48,7 @@ void for_each_element(const ChipOp& op, const Axes& axes, const Visit& visit) {
   for (std::size_t i = 0; i < in.codes.size(); ++i) {
     std::int64_t rest = static_cast<std::int64_t>(i), at = 0, distance = 1;
     for (int d = in.shape.rank() - 1; d >= 0; --d) {
-      if (!axes.is_reduced[static_cast<std::size_t>(d)]) {
+      if (!axes.is_reduced[reef::at(d)]) {
         at += rest % in.shape[d] * distance;
         distance *= in.shape[d];
       }

@@ -297,7 +297,7 @@ Status pool(ChipOp& op, const Window& y, const Window& x, const Reduction& reduc
     for (std::int64_t tap = 0; tap < y.taps * x.taps; ++tap) {
       const std::int64_t iy = y.at(oy, tap / x.taps), ix = x.at(ox, tap % x.taps);
       if (!y.holds(iy) || !x.holds(ix)) continue;
-      under.push_back(in.codes[static_cast<std::size_t>(((batch * y.input + iy) * x.input + ix) * channels + c)]);
+      under.push_back(in.codes[reef::at(((batch * y.input + iy) * x.input + ix) * channels + c)]);
     }
     codes.push_back(reduction(under));
   }
@@ -318,8 +318,7 @@ Result<PoolWindow> pool_window(const ChipOp& op) {
 std::vector<std::int64_t> values_inside(const Window& w) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(w.output));
   for (std::int64_t o = 0; o < w.output; ++o) {
-    for (std::int64_t tap = 0; tap < w.taps; ++tap)
-      counts[static_cast<std::size_t>(o)] += w.holds(w.at(o, tap)) ? 1 : 0;
+    for (std::int64_t tap = 0; tap < w.taps; ++tap) counts[reef::at(o)] += w.holds(w.at(o, tap)) ? 1 : 0;
   }
   return counts;
 }

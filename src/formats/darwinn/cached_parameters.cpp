@@ -53,7 +53,7 @@ class Walk {
     REEF_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> lines, received_lines(receive));
     for (int tile = 0; tile < chip::kTiles; ++tile) {
       if ((receive.bits(isa::tile::kTiles) >> tile & 1) == 0) continue;
-      auto& queue = expected_[static_cast<std::size_t>(tile)];
+      auto& queue = expected_[at(tile)];
       REEF_REQUIRE(queue.size() <= parameter_bytes_ + kMaxLinesPerInstruction,
                    "tile {} is to receive more lines than there are parameters", tile);
       queue.insert(queue.end(), lines.begin(), lines.end());
@@ -79,7 +79,7 @@ class Walk {
 
  private:
   Status place(int tile, std::uint64_t bytes, std::uint32_t line_bytes) {
-    auto& queue = expected_[static_cast<std::size_t>(tile)];
+    auto& queue = expected_[at(tile)];
     bool starts_piece = true;
     for (std::uint64_t done = 0; done < bytes; done += line_bytes) {
       REEF_REQUIRE(!queue.empty(), "tile {} is sent a line at parameter byte {} that it does not receive", tile,

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/at.h"
 #include "base/bytes.h"
 #include "chip/machine.h"
 
@@ -130,8 +131,7 @@ struct OutputLayout {
     }
     const std::int64_t tile = std::int64_t{y_to_tile[y]} + x_to_tile[x];
     if (tile < 0 || tile >= static_cast<std::int64_t>(tile_offset.size())) return std::nullopt;
-    return tile_offset[static_cast<std::size_t>(tile)] + std::int64_t{y_to_local_row[y]} * x_to_row_size[x] +
-           x_to_local_offset[x];
+    return tile_offset[at(tile)] + std::int64_t{y_to_local_row[y]} * x_to_row_size[x] + x_to_local_offset[x];
   }
   friend bool operator==(const OutputLayout&, const OutputLayout&) = default;
 };

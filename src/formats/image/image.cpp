@@ -105,7 +105,7 @@ std::vector<Taps> triangle_taps(int source_size, int target_size) {
     const double center = (i + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(center - support + 0.5));
     const int end = std::min(source_size, static_cast<int>(center + support + 0.5));
-    Taps& taps = all[static_cast<std::size_t>(i)];
+    Taps& taps = all[reef::at(i)];
     taps.first = std::min(first, source_size - 1);
     double sum = 0;
     for (int k = taps.first; k < std::max(end, taps.first + 1); ++k) {

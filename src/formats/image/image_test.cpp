@@ -35,7 +35,7 @@ TEST(Image, IsTurnedUpright) {
   const Image stored = {3, 2, 1, {1, 2, 3, 4, 5, 6}};
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const Image turned = upright(stored, orientation);
-    EXPECT_EQ(turned.samples, wanted[static_cast<std::size_t>(orientation - 1)]) << orientation;
+    EXPECT_EQ(turned.samples, wanted[at(orientation - 1)]) << orientation;
     EXPECT_EQ(turned.width, orientation < 5 ? 3 : 2);
     EXPECT_EQ(turned.height, orientation < 5 ? 2 : 3);
   }

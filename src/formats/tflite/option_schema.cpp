@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 
+#include "base/at.h"
 #include "formats/tflite/schema_bfbs_generated.h"
 
 namespace reef::tflite {
@@ -105,7 +106,7 @@ class SchemaInfo {
     const bool is_vector = base == BaseType::Vector;
     field.wire = is_vector ? source.type()->element() : base;
     const bool has_names = is_integer(field.wire) && source.type()->index() >= 0;
-    if (has_names) field.names = &enums_[static_cast<std::size_t>(source.type()->index())];
+    if (has_names) field.names = &enums_[reef::at(source.type()->index())];
     if (base == BaseType::String) {
       field.kind = FieldKind::kString;
     } else if (has_names) {

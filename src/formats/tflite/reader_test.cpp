@@ -87,7 +87,7 @@ TEST(TfliteReader, WeightsAreSlicesOfTheFile) {
   const auto model = read_model(file);
   ASSERT_TRUE(model.ok());
   for (const int index : {1, 2}) {
-    const std::uint8_t* data = model->buffers[static_cast<std::size_t>(index)].data.data();
+    const std::uint8_t* data = model->buffers[at(index)].data.data();
     EXPECT_TRUE(data > file.data() && data < file.data() + file.size());
   }
 }

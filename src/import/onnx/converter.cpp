@@ -154,7 +154,7 @@ Status NodeContext::require_inputs(int count) const {
           "the size of input {} '{}' is known only when the model runs; export the model with fixed sizes, and a "
           "detector "
           "without the part that selects its boxes",
-          i, node_.inputs[static_cast<std::size_t>(i)]);
+          i, node_.inputs[at(i)]);
     }
   }
   return ok_status();
@@ -170,7 +170,7 @@ Status NodeContext::require_operands(int count) const {
 
 bool NodeContext::is_open(int i) {
   if (!has(i) || in(i) == kAbsent || !b.is_shape_known(in(i)) || b.is_known(in(i))) return false;
-  conversion_.size_inputs.push_back(node_.inputs[static_cast<std::size_t>(i)]);
+  conversion_.size_inputs.push_back(node_.inputs[at(i)]);
   return true;
 }
 
@@ -179,8 +179,7 @@ Result<std::vector<std::int64_t>> NodeContext::ints(int i) {
   if (auto values = b.int_values(in(i))) return *std::move(values);
   REEF_RETURN_IF_ERROR(b.status());
   needed_input_ = i;
-  return unsupported("input {} '{}' must be known before the model runs, but it is computed", i,
-                     node_.inputs[static_cast<std::size_t>(i)]);
+  return unsupported("input {} '{}' must be known before the model runs, but it is computed", i, node_.inputs[at(i)]);
 }
 
 Result<std::vector<float>> NodeContext::floats(int i) {
@@ -188,8 +187,7 @@ Result<std::vector<float>> NodeContext::floats(int i) {
   if (auto values = b.float_values(in(i))) return *std::move(values);
   REEF_RETURN_IF_ERROR(b.status());
   needed_input_ = i;
-  return unsupported("input {} '{}' must be known before the model runs, but it is computed", i,
-                     node_.inputs[static_cast<std::size_t>(i)]);
+  return unsupported("input {} '{}' must be known before the model runs, but it is computed", i, node_.inputs[at(i)]);
 }
 
 Result<int> NodeContext::axis(std::int64_t given, int rank) const {
@@ -287,7 +285,7 @@ void NodeContext::out(int i, Id id) {
 }
 
 void NodeContext::out(int i, Value value) {
-  if (i < output_count()) outputs_[static_cast<std::size_t>(i)] = std::move(value);
+  if (i < output_count()) outputs_[at(i)] = std::move(value);
 }
 
 }  // namespace reef::import

@@ -88,12 +88,10 @@ class NodeContext {
 
   // ---- Inputs ----
   int input_count() const { return static_cast<int>(inputs_.size()); }
-  bool has(int i) const {
-    return i < input_count() && (inputs_[static_cast<std::size_t>(i)].id >= 0 || value(i).sequence != nullptr);
-  }
+  bool has(int i) const { return i < input_count() && (inputs_[at(i)].id >= 0 || value(i).sequence != nullptr); }
   // kAbsent where it is left out.
-  Id in(int i) const { return has(i) ? inputs_[static_cast<std::size_t>(i)].id : kAbsent; }
-  const Value& value(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  Id in(int i) const { return has(i) ? inputs_[at(i)].id : kAbsent; }
+  const Value& value(int i) const { return inputs_[at(i)]; }
   // Fails unless inputs 0 to count - 1 are there, with known shapes.
   Status require_inputs(int count) const;
   // The same for nodes that take each element by itself: sizes may be known only while the model runs.
@@ -130,9 +128,7 @@ class NodeContext {
   // ---- Outputs ----
   int output_count() const { return static_cast<int>(outputs_.size()); }
   // Whether anybody reads output i: exporters name all outputs of a node.
-  bool wants(int i) const {
-    return i < output_count() && conversion_.read.contains(node_.outputs[static_cast<std::size_t>(i)]);
-  }
+  bool wants(int i) const { return i < output_count() && conversion_.read.contains(node_.outputs[at(i)]); }
   // Its ONNX type is that of what is stored, or of input 0 where that is stored in the same type.
   void out(int i, Id id);
   void out(int i, Value value);

@@ -189,7 +189,7 @@ Status convert_einsum(NodeContext& ctx, GraphBuilder& b) {
   std::vector<Labelled> operands;
   for (int i = 0; i < ctx.input_count(); ++i) {
     const Id x = cast(b, ctx.in(i), ir::DataType::kFloat32);
-    REEF_ASSIGN_OR_RETURN(Labelled each, without_repeats(b, {x, equation.operands[static_cast<std::size_t>(i)]}));
+    REEF_ASSIGN_OR_RETURN(Labelled each, without_repeats(b, {x, equation.operands[at(i)]}));
     operands.push_back(std::move(each));
   }
   Labelled result = operands[0];

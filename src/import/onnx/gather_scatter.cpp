@@ -102,7 +102,7 @@ Id part_of_stack(GraphBuilder& b, Id data, int axis, std::int64_t index) {
     if (op.type == Op::PACK) {
       const bool is_axis = op.attributes.get_int("axis") == axis;
       if (!is_axis || index >= static_cast<std::int64_t>(op.inputs.size())) return kAbsent;
-      return Id{op.inputs[static_cast<std::size_t>(index)]};
+      return Id{op.inputs[reef::at(index)]};
     }
     const Id source{op.inputs[0]};
     if (op.type == Op::RESHAPE) {
@@ -110,7 +110,7 @@ Id part_of_stack(GraphBuilder& b, Id data, int axis, std::int64_t index) {
     } else if (op.type == Op::TRANSPOSE) {
       const auto order = b.int_values(Id{op.inputs[1]});
       if (!order || !keeps_other_axes(*order, axis)) return kAbsent;
-      axis = static_cast<int>((*order)[static_cast<std::size_t>(axis)]);
+      axis = static_cast<int>((*order)[reef::at(axis)]);
     } else {
       return kAbsent;
     }

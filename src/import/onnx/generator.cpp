@@ -58,7 +58,7 @@ Status convert_eye_like(NodeContext& ctx, GraphBuilder& b) {
   const std::int64_t k = std::clamp<std::int64_t>(ctx.int_attribute("k", 0), -kMost, kMost);
   std::vector<float> elements(static_cast<std::size_t>(shape.elements()), 0.0f);
   for (std::int64_t y = 0; y < shape[0]; ++y) {
-    if (y + k >= 0 && y + k < shape[1]) elements[static_cast<std::size_t>(y * shape[1] + y + k)] = 1;
+    if (y + k >= 0 && y + k < shape[1]) elements[at(y * shape[1] + y + k)] = 1;
   }
   value.id = cast(b, b.floats(elements, shape), *type);
   return ctx.give(value);

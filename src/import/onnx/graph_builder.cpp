@@ -48,7 +48,7 @@ void GraphBuilder::set_scope(std::string name) {
 std::string GraphBuilder::next_name() { return fmt::format("{}/{}", scope_, ++made_in_scope_); }
 
 void GraphBuilder::rename(Id id, std::string name) {
-  if (id >= 0) graph().tensors[static_cast<std::size_t>(id)].name = std::move(name);
+  if (id >= 0) graph().tensors[at(id)].name = std::move(name);
 }
 
 const ir::Tensor& GraphBuilder::tensor(Id id) const {
@@ -57,7 +57,7 @@ const ir::Tensor& GraphBuilder::tensor(Id id) const {
     tensor.shape = stand_in_shape();
     return tensor;
   }();
-  return id < 0 ? stand_in : graph().tensors[static_cast<std::size_t>(id)];
+  return id < 0 ? stand_in : graph().tensors[at(id)];
 }
 
 std::int32_t GraphBuilder::dim(Id id, int axis) const {
@@ -65,10 +65,10 @@ std::int32_t GraphBuilder::dim(Id id, int axis) const {
   return axis >= 0 && axis < dims.rank() ? dims[axis] : 1;
 }
 
-bool GraphBuilder::is_shape_known(Id id) const { return id >= 0 && shaped_[static_cast<std::size_t>(id)] != 0; }
+bool GraphBuilder::is_shape_known(Id id) const { return id >= 0 && shaped_[at(id)] != 0; }
 bool GraphBuilder::is_constant(Id id) const { return id >= 0 && ir::is_constant(model_, tensor(id)); }
-bool GraphBuilder::is_known(Id id) const { return id >= 0 && known_[static_cast<std::size_t>(id)] != 0; }
-std::int32_t GraphBuilder::producer(Id id) const { return id < 0 ? -1 : producers_[static_cast<std::size_t>(id)]; }
+bool GraphBuilder::is_known(Id id) const { return id >= 0 && known_[at(id)] != 0; }
+std::int32_t GraphBuilder::producer(Id id) const { return id < 0 ? -1 : producers_[at(id)]; }
 
 Id GraphBuilder::add_tensor(ir::Tensor tensor) {
   graph().tensors.push_back(std::move(tensor));
@@ -164,7 +164,7 @@ Id GraphBuilder::filled(ir::DataType type, const ir::Shape& shape, double value)
 
 void GraphBuilder::set_quantization(Id id, ir::Quantization quantization) {
   if (id < 0) return;
-  ir::Tensor& target = graph().tensors[static_cast<std::size_t>(id)];
+  ir::Tensor& target = graph().tensors[at(id)];
   target.has_quantization = quantization.is_quantized();
   target.quantization = std::move(quantization);
 }
@@ -262,19 +262,19 @@ Id GraphBuilder::emit(OpName type, std::vector<Id> inputs, ir::DataType result, 
 
 Id GraphBuilder::emit_kept(OpName op, Id input, ir::DataType type, ir::Quantization quantization) {
   // Not known while it is made, so that it is not computed at once.
-  const std::uint8_t was_known = input >= 0 ? known_[static_cast<std::size_t>(input)] : std::uint8_t{0};
-  if (input >= 0) known_[static_cast<std::size_t>(input)] = 0;
+  const std::uint8_t was_known = input >= 0 ? known_[at(input)] : std::uint8_t{0};
+  if (input >= 0) known_[at(input)] = 0;
   const Id result = emit(op, {input}, type);
-  if (input >= 0) known_[static_cast<std::size_t>(input)] = was_known;
-  known_[static_cast<std::size_t>(result)] = was_known;
+  if (input >= 0) known_[at(input)] = was_known;
+  known_[at(result)] = was_known;
   if (quantization.is_quantized()) set_quantization(result, std::move(quantization));
-  if (const std::int32_t index = producer(result); index >= 0) kept_[static_cast<std::size_t>(index)] = 1;
+  if (const std::int32_t index = producer(result); index >= 0) kept_[at(index)] = 1;
   return result;
 }
 
 bool GraphBuilder::is_kept(Id id) const {
   const std::int32_t index = producer(id);
-  return index >= 0 && kept_[static_cast<std::size_t>(index)] != 0;
+  return index >= 0 && kept_[at(index)] != 0;
 }
 std::optional<Bytes> GraphBuilder::value(Id id) {
   if (!is_known(id) || !status_.ok()) return std::nullopt;

@@ -54,7 +54,7 @@ class GraphBuilder {
   bool is_constant(Id id) const;       // its bytes are there
   bool is_known(Id id) const;          // its bytes are there or can be computed
   std::int32_t producer(Id id) const;  // index of the operator, -1: none
-  const ir::Operator& op(std::int32_t index) const { return graph().operators[static_cast<std::size_t>(index)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph().operators[at(index)]; }
 
   // ---- Values of constants; nullopt: not known before the model runs ----
   std::optional<Bytes> value(Id id);

@@ -48,19 +48,19 @@ Status GraphBuilder::evaluate(Id id) {
   buffer.is_empty_constant = output.bytes.empty();
   buffer.data = Bytes(std::move(output.bytes));
   model_.buffers.push_back(std::move(buffer));
-  ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(id)];
+  ir::Tensor& tensor = graph().tensors[at(id)];
   tensor.shape = output.shape;
   tensor.shape_signature.clear();
   tensor.buffer = static_cast<std::int32_t>(model_.buffers.size() - 1);
-  shaped_[static_cast<std::size_t>(id)] = 1;
+  shaped_[at(id)] = 1;
   return ok_status();
 }
 
 Status GraphBuilder::finish() {
   REEF_RETURN_IF_ERROR(status_);
   const auto is_folded = [&](std::int32_t index) {
-    const ir::Operator& op = graph().operators[static_cast<std::size_t>(index)];
-    return kept_[static_cast<std::size_t>(index)] == 0 && !op.outputs.empty() && is_known(Id{op.outputs[0]});
+    const ir::Operator& op = graph().operators[at(index)];
+    return kept_[at(index)] == 0 && !op.outputs.empty() && is_known(Id{op.outputs[0]});
   };
   const auto fold = [&](Id id) -> Status {
     if (id < 0 || is_constant(id) || producer(id) < 0 || !is_folded(producer(id))) return ok_status();
@@ -78,7 +78,7 @@ Status GraphBuilder::finish() {
   (void)moved;
   for (const ir::Tensor& tensor : graph().tensors) {
     if (borrowed_.count(tensor.buffer) == 0) continue;
-    ir::Buffer& buffer = model_.buffers[static_cast<std::size_t>(tensor.buffer)];
+    ir::Buffer& buffer = model_.buffers[at(tensor.buffer)];
     buffer.data = Bytes::copy_of(buffer.data.span());
     borrowed_.erase(tensor.buffer);
   }
@@ -92,21 +92,20 @@ Status GraphBuilder::finish() {
 
 void GraphBuilder::remove_unused() {
   std::vector<bool> is_needed(graph().tensors.size(), false);
-  for (const std::int32_t id : graph().outputs) is_needed[static_cast<std::size_t>(id)] = true;
+  for (const std::int32_t id : graph().outputs) is_needed[at(id)] = true;
   std::vector<bool> keep_op(graph().operators.size(), false);
   for (std::size_t i = graph().operators.size(); i-- > 0;) {
     const ir::Operator& op = graph().operators[i];
-    const bool is_used = std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t id) {
-      return is_needed[static_cast<std::size_t>(id)] && !is_constant(Id{id});
-    });
+    const bool is_used = std::any_of(op.outputs.begin(), op.outputs.end(),
+                                     [&](std::int32_t id) { return is_needed[at(id)] && !is_constant(Id{id}); });
     if (!is_used) continue;
     keep_op[i] = true;
     for (const std::int32_t id : op.inputs) {
-      if (id >= 0) is_needed[static_cast<std::size_t>(id)] = true;
+      if (id >= 0) is_needed[at(id)] = true;
     }
   }
   const std::vector<std::int32_t> moved = ir::squeeze(graph().operators, keep_op);
   (void)ir::squeeze(kept_, keep_op);
-  for (std::int32_t& index : producers_) index = index < 0 ? -1 : moved[static_cast<std::size_t>(index)];
+  for (std::int32_t& index : producers_) index = index < 0 ? -1 : moved[at(index)];
 }
 }  // namespace reef::import

@@ -34,7 +34,7 @@ Dims fold_targets(const Dims& image, const Dims& block, const Dims& places, cons
       window /= places[axis];
       element /= block[axis];
     }
-    targets[static_cast<std::size_t>(i)] = inside ? target : pixels;
+    targets[reef::at(i)] = inside ? target : pixels;
   }
   return targets;
 }
@@ -93,8 +93,8 @@ Status convert_center_crop_pad(NodeContext& ctx, GraphBuilder& b) {
     if (more < 0) {
       x = slice_axis(b, x, axes[i], -more / 2, wanted[i]);
     } else {
-      before[static_cast<std::size_t>(axes[i])] = more / 2;
-      after[static_cast<std::size_t>(axes[i])] = more - more / 2;
+      before[reef::at(axes[i])] = more / 2;
+      after[reef::at(axes[i])] = more - more / 2;
     }
   }
   const Id wide = widened(b, x);

@@ -151,7 +151,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   if (status.ok()) status = b_.status();
   if (!status.ok()) {
     if (context.needed_input() < 0) return status;
-    return explain_needed(status, node.inputs[static_cast<std::size_t>(context.needed_input())]);
+    return explain_needed(status, node.inputs[at(context.needed_input())]);
   }
   std::vector<Value> outputs = context.take_outputs();
   if (scale) as_integers(b_, *scale, outputs);

@@ -35,10 +35,8 @@ Result<ImportResult> Importer::run() {
   ir::Signature signature;
   signature.key = "serving_default";
   const ir::Subgraph& graph = result.model.subgraphs[0];
-  for (const std::int32_t id : graph.inputs)
-    signature.inputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
-  for (const std::int32_t id : graph.outputs)
-    signature.outputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
+  for (const std::int32_t id : graph.inputs) signature.inputs.push_back({graph.tensors[at(id)].name, id});
+  for (const std::int32_t id : graph.outputs) signature.outputs.push_back({graph.tensors[at(id)].name, id});
   result.model.signatures.push_back(std::move(signature));
   const Status verified = ir::verify(result.model);
   if (!verified.ok()) return internal_error("the converted model is not sound: {}", verified.message());

@@ -53,7 +53,7 @@ Status convert_split(NodeContext& ctx, GraphBuilder& b) {
       begin += size;
     }
   }
-  for (int i = 0; i < ctx.output_count(); ++i) ctx.out(i, parts[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ctx.output_count(); ++i) ctx.out(i, parts[reef::at(i)]);
   return ok_status();
 }
 
@@ -179,8 +179,8 @@ Status pad_amounts(NodeContext& ctx, Dims& before, Dims& after) {
   before.assign(static_cast<std::size_t>(rank), 0);
   after = before;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    before[static_cast<std::size_t>(axes[i])] = amounts[i];
-    after[static_cast<std::size_t>(axes[i])] = amounts[i + axes.size()];
+    before[reef::at(axes[i])] = amounts[i];
+    after[reef::at(axes[i])] = amounts[i + axes.size()];
   }
   for (const Dims* list : {&before, &after}) {
     for (const std::int64_t amount : *list) {

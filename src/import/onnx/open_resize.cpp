@@ -123,7 +123,7 @@ Status open_resize(NodeContext& ctx, const ResizeMode& m, int input, bool is_siz
   const Id given = reshape(b, ctx.in(input), {rank});
   for (int i = 0; i < rank; ++i) {
     OpenAxis a;
-    a.in = dims[static_cast<std::size_t>(i)];
+    a.in = dims[at(i)];
     REEF_REQUIRE(a.in >= 1, "axis {} is empty", i);
     const Id own = reshape(b, slice_axis(b, given, 0, i, 1), {});
     const Id size = number(b, static_cast<double>(a.in));

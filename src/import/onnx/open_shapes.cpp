@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "import/onnx/numbers.h"
 #include "ir/op.h"
 
@@ -25,9 +26,7 @@ const ir::Shape& stand_in_shape() {
 
 Signature open_signature(const ir::Model& model, const ir::Operator& op, std::size_t output) {
   const auto& tensors = model.subgraphs[0].tensors;
-  const auto input = [&](std::size_t i) -> const ir::Tensor& {
-    return tensors[static_cast<std::size_t>(op.inputs[i])];
-  };
+  const auto input = [&](std::size_t i) -> const ir::Tensor& { return tensors[at(op.inputs[i])]; };
   const bool has_two = op.inputs.size() >= 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0;
   if (op.type == Op::WHERE) return {-1, input(0).shape.rank()};
   if (op.type == Op::CAST) return signature_of(input(0));
@@ -46,7 +45,7 @@ Signature open_signature(const ir::Model& model, const ir::Operator& op, std::si
     Signature result;
     for (const std::int64_t axis : *numbers) {
       if (axis < 0 || axis >= static_cast<std::int64_t>(first.size())) return {-1};
-      result.push_back(first[static_cast<std::size_t>(axis)]);
+      result.push_back(first[at(axis)]);
     }
     return result;
   }

@@ -48,7 +48,7 @@ Id open_pad_by_gather(GraphBuilder& b, Id x, Id pads, bool is_edge) {
   const auto rank = static_cast<std::int64_t>(dims.size());
   const auto amount = [&](std::int64_t i) { return reshape(b, slice_axis(b, pads, 0, i, 1), {}); };
   for (std::int64_t i = 0; i < rank; ++i) {
-    const std::int64_t size = dims[static_cast<std::size_t>(i)];
+    const std::int64_t size = dims[at(i)];
     const Id begin = subtract_from(b, 0, amount(i)), end = add(b, amount(rank + i), static_cast<double>(size));
     Id places = b.emit(Op::RANGE, {begin, end, b.scalar(ir::DataType::kInt32, 1)}, ir::DataType::kInt32);
     if (is_edge) {
@@ -166,7 +166,7 @@ Status open_split(NodeContext& ctx) {
   const std::vector<Id> parts = b.emit_many(
       Op::SPLIT_V, {x, int32_list(ctx, 1), b.scalar(ir::DataType::kInt32, axis)},
       std::vector<ir::DataType>(static_cast<std::size_t>(ctx.output_count()), b.type(x)), std::move(attributes));
-  for (int i = 0; i < ctx.output_count(); ++i) ctx.out(i, parts[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ctx.output_count(); ++i) ctx.out(i, parts[at(i)]);
   return ok_status();
 }
 

@@ -70,7 +70,7 @@ Id aligned(GraphBuilder& b, Id values, int rank, int axis) {
     return values;
   }
   Dims dims(static_cast<std::size_t>(rank), 1);
-  dims[static_cast<std::size_t>(axis)] = b.elements(values);
+  dims[at(axis)] = b.elements(values);
   return reshape(b, values, dims);
 }
 
@@ -101,7 +101,7 @@ void give_scale(GraphBuilder& b, Id x, const ir::Quantization& q) {
     b.set_quantization(x, q);
     const std::int32_t producer = b.producer(x);
     if (producer < 0) return;
-    const ir::Operator& op = b.model().subgraphs[0].operators[static_cast<std::size_t>(producer)];
+    const ir::Operator& op = b.model().subgraphs[0].operators[at(producer)];
     const bool moves = ops::form_of(op) == ops::Form::kMove || op.type == Op::GATHER;
     if (!moves || op.inputs.empty()) return;
     x = static_cast<Id>(op.inputs[0]);

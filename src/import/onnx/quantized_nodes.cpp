@@ -186,8 +186,7 @@ std::vector<float> unpacked(const BlockWeights& w, const Bytes& data, const std:
       const std::int64_t block = column / w.block, at = row * w.blocks() + block;
       const int zero = zeros ? packed(*zeros, row * w.bytes_of_zeros(), block, w.bits) : 1 << (w.bits - 1);
       const int value = packed(data, at * w.bytes_of_block(), column % w.block, w.bits);
-      values[static_cast<std::size_t>(row * w.columns + column)] =
-          static_cast<float>(value - zero) * scales[static_cast<std::size_t>(at)];
+      values[reef::at(row * w.columns + column)] = static_cast<float>(value - zero) * scales[reef::at(at)];
     }
   }
   return values;

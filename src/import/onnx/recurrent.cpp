@@ -31,7 +31,7 @@ Result<std::vector<ActivationSpec>> read_activations(const NodeContext& ctx, int
   std::vector<ActivationSpec> result;
   for (int i = 0; i < per_direction; ++i) {
     const auto at = static_cast<std::size_t>(direction * per_direction + i);
-    std::string name = defaults[static_cast<std::size_t>(i)];
+    std::string name = defaults[reef::at(i)];
     if (names != nullptr && !names->strings.empty()) {
       REEF_REQUIRE(at < names->strings.size(), "attribute activations has {} names", names->strings.size());
       name = names->strings[at];
@@ -55,7 +55,7 @@ Id clipped(GraphBuilder& b, const Direction& d, Id x) {
 }
 
 Result<Id> gate(GraphBuilder& b, const Direction& d, int function, Id x) {
-  return activate(b, d.activations[static_cast<std::size_t>(function)], clipped(b, d, x));
+  return activate(b, d.activations[reef::at(function)], clipped(b, d, x));
 }
 
 // Products of the inputs of all steps, cut into steps: each [batch, gates * hidden].
@@ -91,7 +91,7 @@ Result<Run> run_steps(GraphBuilder& b, const Direction& d, Id bias, const Step& 
   const std::vector<Id> products = input_products(b, d, bias);
   for (std::int64_t t = 0; t < d.steps; ++t) {
     Id cell = run.cell;
-    REEF_ASSIGN_OR_RETURN(Id state, step(products[static_cast<std::size_t>(t)], run.state, cell));
+    REEF_ASSIGN_OR_RETURN(Id state, step(products[reef::at(t)], run.state, cell));
     Id output = state;
     if (d.lengths != kAbsent) {
       const Id running = is_running(b, d, t);

@@ -147,7 +147,7 @@ Status convert_arg(NodeContext& ctx, GraphBuilder& b, OpName op) {
   if (wants_last) index = subtract_from(b, b.dim(x, axis) - 1, index);
   if (ctx.int_attribute("keepdims", 1) != 0) {
     Dims dims = dims_of(b.shape(x));
-    dims[static_cast<std::size_t>(axis)] = 1;
+    dims[at(axis)] = 1;
     index = reshape(b, index, dims);
   }
   Value value;

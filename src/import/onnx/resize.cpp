@@ -17,10 +17,8 @@ namespace {
 struct AxisMatrix {
   std::int64_t in = 1, out = 1;
   std::vector<double> weights;
-  double& at(std::int64_t row, std::int64_t column) { return weights[static_cast<std::size_t>(row * in + column)]; }
-  double at(std::int64_t row, std::int64_t column) const {
-    return weights[static_cast<std::size_t>(row * in + column)];
-  }
+  double& at(std::int64_t row, std::int64_t column) { return weights[reef::at(row * in + column)]; }
+  double at(std::int64_t row, std::int64_t column) const { return weights[reef::at(row * in + column)]; }
   bool is_identity() const {
     if (in != out) return false;
     for (std::int64_t i = 0; i < out; ++i) {
@@ -91,7 +89,7 @@ AxisMatrix matrix_of(const ResizeMode& m, const AxisResize& a, std::vector<bool>
   for (std::int64_t i = 0; i < a.out; ++i) {
     const double x = source_of(m, a, static_cast<double>(i));
     if (m.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.in - 1))) {
-      is_outside[static_cast<std::size_t>(i)] = true;
+      is_outside[reef::at(i)] = true;
       continue;
     }
     if (m.mode == "nearest") {
@@ -230,7 +228,7 @@ Result<std::vector<AxisResize>> read_axes(NodeContext& ctx, const ResizeMode& m)
     REEF_REQUIRE(roi.size() == 2 * axes.size(), "roi has {} numbers; {} are needed", roi.size(), 2 * axes.size());
   }
   std::vector<AxisResize> result(static_cast<std::size_t>(rank));
-  for (int i = 0; i < rank; ++i) result[static_cast<std::size_t>(i)] = {shape[i], shape[i], 1, 0, 1};
+  for (int i = 0; i < rank; ++i) result[reef::at(i)] = {shape[i], shape[i], 1, 0, 1};
   const std::string policy = ctx.string_attribute("keep_aspect_ratio_policy", "stretch");
   double common = 0;
   for (std::size_t k = 0; k < sizes.size() && policy != "stretch"; ++k) {
@@ -238,7 +236,7 @@ Result<std::vector<AxisResize>> read_axes(NodeContext& ctx, const ResizeMode& m)
     common = k == 0 ? scale : policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
   }
   for (std::size_t k = 0; k < axes.size(); ++k) {
-    AxisResize& a = result[static_cast<std::size_t>(axes[k])];
+    AxisResize& a = result[reef::at(axes[k])];
     REEF_REQUIRE(a.in >= 1, "axis {} is empty", axes[k]);
     if (common > 0) {
       a.scale = common;
@@ -294,10 +292,10 @@ Status convert_resize(NodeContext& ctx, GraphBuilder& b) {
   Id inside = kAbsent;  // 1 where the result is not extrapolated
   for (int i = 0; i < rank; ++i) {
     std::vector<bool> is_outside;
-    matrices.push_back(matrix_of(m, axes[static_cast<std::size_t>(i)], is_outside));
+    matrices.push_back(matrix_of(m, axes[reef::at(i)], is_outside));
     if (std::find(is_outside.begin(), is_outside.end(), true) == is_outside.end()) continue;
     Dims dims(static_cast<std::size_t>(rank), 1);
-    dims[static_cast<std::size_t>(i)] = axes[static_cast<std::size_t>(i)].out;
+    dims[reef::at(i)] = axes[reef::at(i)].out;
     std::vector<float> mask;
     for (const bool out : is_outside) mask.push_back(out ? 0.0f : 1.0f);
     const Id part = b.floats(mask, shape_from(dims));
@@ -311,7 +309,7 @@ Status convert_resize(NodeContext& ctx, GraphBuilder& b) {
   if (y == kAbsent) {
     y = x;
     for (int i = 0; i < rank; ++i) {
-      const AxisMatrix& matrix = matrices[static_cast<std::size_t>(i)];
+      const AxisMatrix& matrix = matrices[reef::at(i)];
       if (!matrix.is_identity()) y = along_axis(b, y, i, matrix, is_nearest);
     }
   }

@@ -57,7 +57,7 @@ Id rows_of(GraphBuilder& b, const Direction& d, Id x, int gate) {
 Id with_clearing_steps(GraphBuilder& b, const Direction& d, float shutter) {
   const std::int64_t width = d.inputs + 1, rows = kClearingSteps * d.batch;
   std::vector<float> first(static_cast<std::size_t>(rows * width), 0.0f);
-  for (std::int64_t i = 0; i < rows; ++i) first[static_cast<std::size_t>((i + 1) * width - 1)] = shutter;
+  for (std::int64_t i = 0; i < rows; ++i) first[at((i + 1) * width - 1)] = shutter;
   const Id others = pad_constant(b, d.x, {0, 0, 0}, {0, 0, 1}, 0);
   return concat(b, {b.floats(first, shape_from({kClearingSteps, d.batch, width})), others}, 0);
 }

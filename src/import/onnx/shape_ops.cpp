@@ -58,8 +58,8 @@ Status convert_reshape(NodeContext& ctx, GraphBuilder& b) {
   if (open >= 0) {
     REEF_REQUIRE(known > 0 && from.elements() % known == 0, "{} elements cannot be shaped with size {} open",
                  from.elements(), open);
-    wanted[static_cast<std::size_t>(open)] = from.elements() / known;
-    known *= wanted[static_cast<std::size_t>(open)];
+    wanted[reef::at(open)] = from.elements() / known;
+    known *= wanted[reef::at(open)];
   }
   REEF_REQUIRE(known == from.elements(), "{} elements cannot become {}", from.elements(), known);
   return ctx.give(reshape(b, ctx.in(0), wanted));
@@ -161,7 +161,7 @@ Status convert_expand(NodeContext& ctx, GraphBuilder& b) {
   while (static_cast<int>(wanted.size()) < from.rank()) wanted.insert(wanted.begin(), 1);
   const int lead = static_cast<int>(wanted.size()) - from.rank();
   for (int i = 0; i < from.rank(); ++i) {
-    std::int64_t& size = wanted[static_cast<std::size_t>(i + lead)];
+    std::int64_t& size = wanted[reef::at(i + lead)];
     REEF_REQUIRE(size == 1 || from[i] == 1 || size == from[i], "{} does not broadcast to size {} of axis {}",
                  from.to_string(), size, i + lead);
     if (size == 1) size = from[i];

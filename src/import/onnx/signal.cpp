@@ -34,7 +34,7 @@ std::vector<float> transform_matrix(const Transform& t) {
       const auto real = static_cast<float>(scale * std::cos(2 * std::numbers::pi * turn));
       const auto imaginary = static_cast<float>(scale * sign * std::sin(2 * std::numbers::pi * turn));
       const auto at = [&](std::int64_t row, std::int64_t column) -> float& {
-        return weights[static_cast<std::size_t>(row * columns + column)];
+        return weights[reef::at(row * columns + column)];
       };
       at(k, n) = real;
       at(bins + k, n) = imaginary;
@@ -69,7 +69,7 @@ Id with_length(GraphBuilder& b, Id x, int axis, std::int64_t length) {
   const std::int64_t now = b.dim(x, axis);
   if (now >= length) return slice_axis(b, x, axis, 0, length);
   Dims before(static_cast<std::size_t>(b.rank(x)), 0), after = before;
-  after[static_cast<std::size_t>(axis)] = length - now;
+  after[reef::at(axis)] = length - now;
   return pad_constant(b, x, before, after, 0);
 }
 
@@ -184,11 +184,11 @@ Status convert_mel_weight_matrix(NodeContext& ctx, GraphBuilder& b) {
   std::vector<float> weights(static_cast<std::size_t>(bins * filters), 0.0f);
   const auto set = [&](std::int64_t bin, std::int64_t filter, std::int64_t part, std::int64_t whole) {
     if (bin >= bins) return;
-    weights[static_cast<std::size_t>(bin * filters + filter)] =
+    weights[reef::at(bin * filters + filter)] =
         static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
   };
   for (std::int64_t i = 0; i < filters; ++i) {
-    const std::int64_t low = edges[static_cast<std::size_t>(i)], middle = edges[static_cast<std::size_t>(i) + 1],
+    const std::int64_t low = edges[reef::at(i)], middle = edges[static_cast<std::size_t>(i) + 1],
                        high = edges[static_cast<std::size_t>(i) + 2];
     if (low == middle) set(middle, i, 1, 1);
     for (std::int64_t bin = low; bin <= middle && low < middle; ++bin) set(bin, i, bin - low, middle - low);

@@ -77,8 +77,8 @@ Id slice(GraphBuilder& b, Id x, const Dims& begins, const Dims& sizes) {
 
 Id slice_axis(GraphBuilder& b, Id x, int axis, std::int64_t begin, std::int64_t size) {
   Dims begins(static_cast<std::size_t>(b.rank(x)), 0), sizes = dims_of(b.shape(x));
-  begins[static_cast<std::size_t>(axis)] = begin;
-  sizes[static_cast<std::size_t>(axis)] = size;
+  begins[at(axis)] = begin;
+  sizes[at(axis)] = size;
   return slice(b, x, begins, sizes);
 }
 

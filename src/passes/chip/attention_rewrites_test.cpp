@@ -161,7 +161,7 @@ TEST(AttentionRewrites, FiveDimensionsOfWhichTheFirstAreOne) {
   EXPECT_EQ(difference(model, result.model, 2), 0);
   for (const ir::Operator& op : result.model.subgraphs[0].operators) {
     if (op.type != "MUL") continue;
-    EXPECT_LE(result.model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape.rank(), 4);
+    EXPECT_LE(result.model.subgraphs[0].tensors[at(op.outputs[0])].shape.rank(), 4);
   }
 }
 

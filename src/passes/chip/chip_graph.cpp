@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/at.h"
 #include "ir/describe.h"
 #include "ir/excerpt.h"
 #include "ops/registry.h"

@@ -29,7 +29,7 @@ template <bool (*kAlso)(const ir::Model&, const ir::Operator&)>
 RewriteOptions options_if() {
   RewriteOptions options = standard_options();
   options.fits = for_each_op([](const ir::Model& model, std::int32_t op) {
-    return fits_the_chip(model, op) && kAlso(model, model.subgraphs[0].operators[static_cast<std::size_t>(op)]);
+    return fits_the_chip(model, op) && kAlso(model, model.subgraphs[0].operators[at(op)]);
   });
   return options;
 }
@@ -136,7 +136,7 @@ TEST(ConverterForms, SumsLeftInFloatingPoint) {
 
 bool without_strides(const ir::Model& model, const ir::Operator& op) {
   if (op.type != "STRIDED_SLICE") return true;
-  const ir::Tensor& strides = model.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[3])];
+  const ir::Tensor& strides = model.subgraphs[0].tensors[at(op.inputs[3])];
   const auto bytes = ir::constant_data(model, strides).span();
   for (std::size_t i = 0; i < bytes.size(); i += 4) {
     std::int32_t stride;
@@ -258,7 +258,7 @@ TEST(ConverterForms, GatherBeyondTheEndStays) {
 }
 
 bool tile_too(const ir::Model& model, std::int32_t op) {
-  return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type == "TILE" || fits_the_chip(model, op);
+  return model.subgraphs[0].operators[at(op)].type == "TILE" || fits_the_chip(model, op);
 }
 
 TEST(ConverterForms, BroadcastOfOnePixel) {
@@ -275,8 +275,7 @@ TEST(ConverterForms, BroadcastOfOnePixel) {
 bool without_groups(const ir::Model& model, const ir::Operator& op) {
   if (op.type != "CONV_2D") return true;
   const auto& tensors = model.subgraphs[0].tensors;
-  return tensors[static_cast<std::size_t>(op.inputs[0])].shape.last() ==
-         tensors[static_cast<std::size_t>(op.inputs[1])].shape.last();
+  return tensors[at(op.inputs[0])].shape.last() == tensors[at(op.inputs[1])].shape.last();
 }
 
 // `groups` of `inputs` channels, each with `outputs` results.
@@ -350,7 +349,7 @@ TEST(ConverterForms, SeveralResultsForEachChannel) {
 
 bool joins_no_constants(const ir::Model& model, const ir::Operator& op) {
   return op.type != "CONCATENATION" || std::none_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t input) {
-           return !ir::constant_data(model, model.subgraphs[0].tensors[static_cast<std::size_t>(input)]).empty();
+           return !ir::constant_data(model, model.subgraphs[0].tensors[at(input)]).empty();
          });
 }
 
@@ -433,7 +432,7 @@ TEST(ConverterForms, TransposedConvolutionsOfABatch) {
 }
 
 bool without_means_of_channels(const ir::Model& model, const ir::Operator& op) {
-  return op.type != "MEAN" || model.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[0])].shape.last() % 4 == 0;
+  return op.type != "MEAN" || model.subgraphs[0].tensors[at(op.inputs[0])].shape.last() % 4 == 0;
 }
 
 TEST(ConverterForms, MeansOfChannels) {

@@ -75,7 +75,7 @@ class Block {
 int with_tokens(const ir::Model& model, std::int32_t tokens) {
   int count = 0;
   for (const ir::Operator& op : model.subgraphs[0].operators) {
-    const ir::Shape& shape = model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape;
+    const ir::Shape& shape = model.subgraphs[0].tensors[at(op.outputs[0])].shape;
     count += std::find(shape.begin(), shape.end(), tokens) != shape.end() ? 1 : 0;
   }
   return count;
@@ -110,7 +110,7 @@ TEST(EvenTokens, InputsAndOutputsKeepTheirShapes) {
   ASSERT_EQ(made(result), 1);
   EXPECT_EQ(difference(model, result.model, 1), 0);
   const ir::Subgraph& graph = result.model.subgraphs[0];
-  EXPECT_EQ(graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape, (ir::Shape{1, 37, 8}));
+  EXPECT_EQ(graph.tensors[at(graph.outputs[0])].shape, (ir::Shape{1, 37, 8}));
 }
 
 TEST(EvenTokens, EvenNumbersAndFewLayersStay) {

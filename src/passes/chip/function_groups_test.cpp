@@ -130,7 +130,7 @@ TEST(FunctionGroupRewrites, SeluThroughAChoice) {
 RewriteOptions options_with_tables() {
   RewriteOptions options = standard_options();
   options.fits = for_each_op([](const ir::Model& model, std::int32_t index) {
-    const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(index)];
+    const ir::Operator& op = model.subgraphs[0].operators[at(index)];
     return fits_the_chip(model, index) || ops::has_table(op);
   });
   return options;
@@ -224,7 +224,7 @@ TEST(FunctionTables, AreFittedToRealNumbers) {
     ASSERT_EQ(values->size(), 256u);
     for (int i = 0; i < 256; ++i) {
       const double x = static_cast<double>(kIn.scale) * (kIn.lowest() + i - kIn.zero_point);
-      EXPECT_NEAR((*values)[static_cast<std::size_t>(i)], each.function(x), 2e-5) << each.name << " of " << x;
+      EXPECT_NEAR((*values)[at(i)], each.function(x), 2e-5) << each.name << " of " << x;
     }
   }
 }
@@ -284,7 +284,7 @@ TEST(FunctionGroupRewrites, LeakyReluForOldRuntimesIsAMaximum) {
     RewriteOptions options = standard_options();
     options.runtime = 10;
     options.fits = for_each_op([](const ir::Model& each, std::int32_t op) {
-      return each.subgraphs[0].operators[static_cast<std::size_t>(op)].type != "PRELU" && fits_the_chip(each, op);
+      return each.subgraphs[0].operators[at(op)].type != "PRELU" && fits_the_chip(each, op);
     });
     const Rewritten result = rewritten(model, options);
     ASSERT_EQ(result.applications.size(), 1u) << alpha;
@@ -305,8 +305,7 @@ TEST(Ramps, PolygonKeepsToItsTolerance) {
                  shift = static_cast<double>(random() % 100) / 50 - 1;
     for (int i = 0; i < 256; ++i) {
       const double x = (i - 128) / 48.0;
-      request.levels[static_cast<std::size_t>(i)] =
-          static_cast<std::int32_t>(std::lround(100 * std::tanh(bend * x + shift) * std::cos(x)));
+      request.levels[at(i)] = static_cast<std::int32_t>(std::lround(100 * std::tanh(bend * x + shift) * std::cos(x)));
     }
     for (const double tolerance : {0.0, 0.4, 0.9, 1.3}) {
       request.tolerance = tolerance;
@@ -319,7 +318,7 @@ TEST(Ramps, PolygonKeepsToItsTolerance) {
         ASSERT_LT(a.index, b.index);
         for (int i = a.index; i <= b.index; ++i) {
           const double value = a.level + static_cast<double>(b.level - a.level) * (i - a.index) / (b.index - a.index);
-          EXPECT_LE(std::abs(value - request.levels[static_cast<std::size_t>(i)]), tolerance + 1e-9);
+          EXPECT_LE(std::abs(value - request.levels[at(i)]), tolerance + 1e-9);
         }
       }
     }
@@ -329,9 +328,9 @@ TEST(Ramps, PolygonKeepsToItsTolerance) {
 TEST(Ramps, StraightLinesTakeOnePieceAndCornersTwo) {
   PolygonRequest request;
   request.tolerance = 0.5;
-  for (int i = 0; i < 256; ++i) request.levels[static_cast<std::size_t>(i)] = i / 2 - 64;
+  for (int i = 0; i < 256; ++i) request.levels[at(i)] = i / 2 - 64;
   EXPECT_EQ(fit_polygon(request)->size(), 2u);
-  for (int i = 0; i < 256; ++i) request.levels[static_cast<std::size_t>(i)] = std::abs(i - 128) - 128;
+  for (int i = 0; i < 256; ++i) request.levels[at(i)] = std::abs(i - 128) - 128;
   EXPECT_EQ(fit_polygon(request)->size(), 3u);
   request.through_level = 50;
   request.must_pass = true;

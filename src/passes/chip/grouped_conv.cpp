@@ -148,7 +148,7 @@ bool as_parts(ChipGraph& edit, std::int32_t index, const Convolution& found) {
   for (std::int32_t i = 0; i < parts; ++i) {
     const std::int32_t first = i * together, count = std::min(together, found.groups - first);
     const std::int32_t piece = parts == 1 ? found.x
-                               : is_even  ? pieces[static_cast<std::size_t>(i)]
+                               : is_even  ? pieces[reef::at(i)]
                                           : list.slice(found.x, 3, first * inputs, count * inputs);
     std::vector<std::int32_t> operands = {piece, joined_weights(edit, found, first, count)};
     if (found.bias >= 0) operands.push_back(part_of(edit, found.bias, first * outputs, count * outputs));

@@ -10,12 +10,12 @@ using namespace chip_testing;
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 
 bool is_type(const ir::Model& model, std::int32_t op, std::string_view type) {
-  return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type == type;
+  return model.subgraphs[0].operators[at(op)].type == type;
 }
 std::int64_t output_elements(const ir::Model& model, std::int32_t op) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const std::int32_t output = graph.operators[static_cast<std::size_t>(op)].outputs[0];
-  return graph.tensors[static_cast<std::size_t>(output)].shape.elements();
+  const std::int32_t output = graph.operators[at(op)].outputs[0];
+  return graph.tensors[at(output)].shape.elements();
 }
 
 ir::Model resize_model(const char* type, ir::Shape in, ir::Shape out, bool align, bool half) {
@@ -100,9 +100,9 @@ TEST(LayerRewrites, BilinearInTwoSteps) {
   const auto enlarges_a_little = [](const ir::Model& model, std::int32_t op) {
     if (!is_type(model, op, "RESIZE_BILINEAR")) return fits_the_chip(model, op);
     const ir::Subgraph& graph = model.subgraphs[0];
-    const ir::Operator& it = graph.operators[static_cast<std::size_t>(op)];
-    const ir::Shape& in = graph.tensors[static_cast<std::size_t>(it.inputs[0])].shape;
-    const ir::Shape& out = graph.tensors[static_cast<std::size_t>(it.outputs[0])].shape;
+    const ir::Operator& it = graph.operators[at(op)];
+    const ir::Shape& in = graph.tensors[at(it.inputs[0])].shape;
+    const ir::Shape& out = graph.tensors[at(it.outputs[0])].shape;
     return out[1] <= 4 * in[1];
   };
   for (const bool align : {false, true}) {
@@ -148,7 +148,7 @@ TEST(LayerRewrites, TapsThatAreNeverReadAreLeftOut) {
                        {1, size(one.height), size(one.width), is_dense ? 3 : 4}, {DataType::kInt8, 0.1f, 5})});
       const Rewritten result = rewritten(model, standard_options());
       const ir::Subgraph& graph = result.model.subgraphs[0];
-      const ir::Shape& left = graph.tensors[static_cast<std::size_t>(graph.operators.back().inputs[1])].shape;
+      const ir::Shape& left = graph.tensors[at(graph.operators.back().inputs[1])].shape;
       EXPECT_EQ(left[1], one.kept.rank() == 0 ? one.kernel : one.kept[0]) << one.height << " " << one.dilation;
       EXPECT_EQ(left[2], one.kept.rank() == 0 ? one.kernel : one.kept[1]) << one.width << " " << one.dilation;
       EXPECT_EQ(difference(model, result.model, 1), 0);
@@ -161,9 +161,9 @@ TEST(LayerRewrites, BilinearAxisByAxis) {
   const auto along_one_axis = [](const ir::Model& model, std::int32_t op) {
     if (!is_type(model, op, "RESIZE_BILINEAR")) return fits_the_chip(model, op);
     const ir::Subgraph& graph = model.subgraphs[0];
-    const ir::Operator& it = graph.operators[static_cast<std::size_t>(op)];
-    const ir::Shape& in = graph.tensors[static_cast<std::size_t>(it.inputs[0])].shape;
-    const ir::Shape& out = graph.tensors[static_cast<std::size_t>(it.outputs[0])].shape;
+    const ir::Operator& it = graph.operators[at(op)];
+    const ir::Shape& in = graph.tensors[at(it.inputs[0])].shape;
+    const ir::Shape& out = graph.tensors[at(it.outputs[0])].shape;
     return out[1] == in[1] || out[2] == in[2];
   };
   for (const bool align : {false, true}) {
@@ -204,7 +204,7 @@ TEST(LayerRewrites, FusedActivations) {
           builder.finish({builder.add(type, "Pool2DOptions", attributes, {x}, {1, 6, 6, 3}, kPlain)});
       const Rewritten result =
           rewritten(model, without([](const ir::Model& m, std::int32_t op) {
-                      const ir::Attributes& its = m.subgraphs[0].operators[static_cast<std::size_t>(op)].attributes;
+                      const ir::Attributes& its = m.subgraphs[0].operators[at(op)].attributes;
                       return its.get_enum("fused_activation_function", "NONE") == "NONE" && fits_the_chip(m, op);
                     }));
       EXPECT_EQ(op_types(result.model), (std::vector<std::string>{type, activation}));
@@ -244,13 +244,12 @@ TEST(LayerRewrites, MeanInBands) {
     const Affine8 result_affine = {DataType::kInt8, in.scale * 0.7f, in.zero_point};
     const ir::Model model =
         builder.finish({builder.add("MEAN", "ReducerOptions", attributes, {x, dimensions}, out, result_affine)});
-    const Rewritten result =
-        rewritten(model, without([](const ir::Model& m, std::int32_t op) {
-                    const ir::Subgraph& graph = m.subgraphs[0];
-                    const std::int32_t input = graph.operators[static_cast<std::size_t>(op)].inputs[0];
-                    const bool is_large = graph.tensors[static_cast<std::size_t>(input)].shape.elements() > 500;
-                    return !(is_type(m, op, "MEAN") && is_large) && fits_the_chip(m, op);
-                  }));
+    const Rewritten result = rewritten(model, without([](const ir::Model& m, std::int32_t op) {
+                                         const ir::Subgraph& graph = m.subgraphs[0];
+                                         const std::int32_t input = graph.operators[at(op)].inputs[0];
+                                         const bool is_large = graph.tensors[at(input)].shape.elements() > 500;
+                                         return !(is_type(m, op, "MEAN") && is_large) && fits_the_chip(m, op);
+                                       }));
     EXPECT_EQ(count_ops(result.model, "MEAN"), 4u);
     for (const unsigned seed : {1u, 2u}) EXPECT_LE(difference(model, result.model, seed, 1), 1);
   }

@@ -224,13 +224,13 @@ bool reduction_of_several(ChipGraph& edit, std::int32_t index) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(shape.rank()), false);
   const auto axes = edit.ints(op.inputs[1]);
   for (const std::int64_t axis : *axes) {
-    is_reduced[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;
+    is_reduced[reef::at(axis < 0 ? axis + shape.rank() : axis)] = true;
   }
   std::vector<int> order;
   std::int64_t count = 1, kept = 1;
   for (const bool wanted : {true, false}) {
     for (int d = 0; d < shape.rank(); ++d) {
-      if (is_reduced[static_cast<std::size_t>(d)] != wanted) continue;
+      if (is_reduced[reef::at(d)] != wanted) continue;
       order.push_back(d);
       (wanted ? count : kept) *= shape[d];
     }

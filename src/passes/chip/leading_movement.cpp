@@ -74,8 +74,8 @@ bool tile_on_fewer(ChipGraph& edit, std::int32_t index) {
   }
   for (int d = 0; d < flat.rank(); ++d) {
     from.push_back(flat[d]);
-    to.push_back(static_cast<std::int32_t>(flat[d] * times[static_cast<std::size_t>(d)]));
-    all.push_back(times[static_cast<std::size_t>(d)]);
+    to.push_back(static_cast<std::int32_t>(flat[d] * times[reef::at(d)]));
+    all.push_back(times[reef::at(d)]);
   }
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   const std::int32_t repeated = list.tile(list.reshape(op.inputs[0], from), all);
@@ -123,7 +123,7 @@ bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
   if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return false;
   if (!edit.same_quantization(op.inputs[0], op.outputs[0])) return false;
   const int front = cut_in_front(from, to);
-  if (front >= 0 && slice_in_front(edit, index, front, (*begins)[static_cast<std::size_t>(front)])) return true;
+  if (front >= 0 && slice_in_front(edit, index, front, (*begins)[reef::at(front)])) return true;
   ir::Shape flat, part;
   std::vector<std::int64_t> first;
   bool joins = false;
@@ -136,7 +136,7 @@ bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
     } else {
       flat.push_back(from[d]);
       part.push_back(to[d]);
-      first.push_back((*begins)[static_cast<std::size_t>(d)]);
+      first.push_back((*begins)[reef::at(d)]);
     }
     joins = is_whole;
   }
@@ -151,7 +151,7 @@ bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
   for (int d = 0; d < flat.rank(); ++d) {
     all.push_back(flat[d]);
     box.push_back(part[d]);
-    at.push_back(first[static_cast<std::size_t>(d)]);
+    at.push_back(first[reef::at(d)]);
   }
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   const std::int32_t cut = list.slice_box(list.reshape(op.inputs[0], all), at, box);
@@ -177,8 +177,8 @@ bool pad_on_fewer(ChipGraph& edit, std::int32_t index) {
     } else {
       flat.push_back(from[d]);
       padded.push_back(to[d]);
-      around.push_back((*amounts)[static_cast<std::size_t>(2 * d)]);
-      around.push_back((*amounts)[static_cast<std::size_t>(2 * d + 1)]);
+      around.push_back((*amounts)[reef::at(2 * d)]);
+      around.push_back((*amounts)[reef::at(2 * d + 1)]);
     }
     joins = is_whole;
   }

@@ -86,7 +86,7 @@ TEST(MovementRewrites, UnpackAndPack) {
     const std::int32_t y = packing.add("PACK", "PackOptions", pack, parts, shape, kPlain);
     RewriteOptions options = standard_options();
     options.fits = for_each_op([](const ir::Model& model, std::int32_t op) {
-      return model.subgraphs[0].operators[static_cast<std::size_t>(op)].type != "PACK" && fits_the_chip(model, op);
+      return model.subgraphs[0].operators[at(op)].type != "PACK" && fits_the_chip(model, op);
     });
     expect_exact(packing.finish({y}), "unpack", options);
   }

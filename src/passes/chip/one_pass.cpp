@@ -20,7 +20,7 @@ int silu_operand(const ChipGraph& edit, std::int32_t index) {
   if (op.type != Op::MUL || !edit.is_sound(index) || op.inputs.size() != 2) return -1;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return -1;
   for (int k = 0; k < 2; ++k) {
-    const std::int32_t x = op.inputs[static_cast<std::size_t>(k)], gate = op.inputs[static_cast<std::size_t>(1 - k)];
+    const std::int32_t x = op.inputs[reef::at(k)], gate = op.inputs[reef::at(1 - k)];
     const std::int32_t logistic = edit.producer(gate);
     if (logistic >= 0 && edit.op(logistic).type == Op::LOGISTIC && edit.op(logistic).inputs[0] == x) return k;
   }
@@ -60,8 +60,8 @@ bool at(ChipGraph& edit, std::int32_t index) {
   }
   const int operand = silu_operand(edit, index);
   if (operand < 0 || edit.op(index).attributes.get_int(ops::kSiluOperand, -1) >= 0 || !edit.fits(index)) return false;
-  const std::int32_t x = edit.op(index).inputs[static_cast<std::size_t>(operand)], y = edit.op(index).outputs[0];
-  const std::int32_t logistic = edit.producer(edit.op(index).inputs[static_cast<std::size_t>(1 - operand)]);
+  const std::int32_t x = edit.op(index).inputs[reef::at(operand)], y = edit.op(index).outputs[0];
+  const std::int32_t logistic = edit.producer(edit.op(index).inputs[reef::at(1 - operand)]);
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || in->type != out->type) return false;
   const std::array<std::int32_t, 2> both = {logistic, index};

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/at.h"
+
 namespace reef::passes {
 namespace {
 
@@ -39,9 +41,7 @@ class PolygonSearch {
   }
 
  private:
-  std::int32_t level(int index, int choice) const {
-    return request_.levels[static_cast<std::size_t>(index)] + choice - 1;
-  }
+  std::int32_t level(int index, int choice) const { return request_.levels[at(index)] + choice - 1; }
   bool is_allowed(int index, int choice) const {
     const std::int32_t value = level(index, choice);
     return value >= request_.lowest && value <= request_.lowest + 255 && std::abs(choice - 1) <= request_.tolerance;
@@ -55,7 +55,7 @@ class PolygonSearch {
     double low = -std::numeric_limits<double>::infinity(), high = -low;
     for (int index = from.index + 1; index < kInputs && low <= high; ++index) {
       const double run = index - from.index;
-      const double wanted = request_.levels[static_cast<std::size_t>(index)] - start;
+      const double wanted = request_.levels[at(index)] - start;
       low = std::max(low, (wanted - request_.tolerance) / run);
       high = std::min(high, (wanted + request_.tolerance) / run);
       for (int choice = 0; choice < kChoices; ++choice) {

@@ -43,7 +43,7 @@ bool is_tile(const ChipGraph& edit, const ir::Operator& op) {
   if (!multiples || shape.rank() != result.rank() || multiples->size() != static_cast<std::size_t>(shape.rank()))
     return false;
   for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] < 1 || result[d] != shape[d] * (*multiples)[static_cast<std::size_t>(d)]) return false;
+    if (shape[d] < 1 || result[d] != shape[d] * (*multiples)[reef::at(d)]) return false;
   }
   return result.elements() <= kMostElements;
 }

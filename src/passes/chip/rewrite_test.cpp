@@ -62,8 +62,8 @@ TEST(Rewrites, FloatEndsAreKeptUnlessAskedFor) {
   const Rewritten stripped = rewritten(model, options);
   const ir::Subgraph& graph = stripped.model.subgraphs[0];
   EXPECT_EQ(op_types(stripped.model), std::vector<std::string>{"RELU"});
-  const ir::Tensor& in = graph.tensors[static_cast<std::size_t>(graph.inputs[0])];
-  const ir::Tensor& out = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
+  const ir::Tensor& in = graph.tensors[at(graph.inputs[0])];
+  const ir::Tensor& out = graph.tensors[at(graph.outputs[0])];
   EXPECT_EQ(in.type, DataType::kInt8);
   EXPECT_EQ(in.name, "image");
   EXPECT_EQ(out.name, "scores");
@@ -149,7 +149,7 @@ TEST(Rewrites, MetadataSignaturesAndOtherSubgraphsSurvive) {
   const ir::Subgraph other = graph;
   model.subgraphs.push_back(other);
   const Rewritten result = rewritten(model, standard_options());
-  EXPECT_EQ(result.model.buffers[static_cast<std::size_t>(result.model.metadata[0].buffer)].data, Bytes({1, 2, 3}));
+  EXPECT_EQ(result.model.buffers[at(result.model.metadata[0].buffer)].data, Bytes({1, 2, 3}));
   EXPECT_EQ(result.model.signatures[0].outputs[0].tensor, result.model.subgraphs[0].outputs[0]);
   EXPECT_EQ(result.model.subgraphs[1].operators[0].type, "HARD_SWISH");
   EXPECT_EQ(result.model.subgraphs[0].operators.size(), 2u);
@@ -215,9 +215,9 @@ TEST(Rewrites, OpenBatchesAreFixed) {
   ops.add("RESHAPE", "ReshapeOptions", {}, {r, target}, {y}, DataType::kInt8);
   ir::Model model = builder.finish({y});
   ir::Subgraph& graph = model.subgraphs[0];
-  graph.tensors[static_cast<std::size_t>(graph.inputs[0])].shape_signature = {-1, 4, 4, 3};
-  graph.tensors[static_cast<std::size_t>(graph.operators[0].outputs[0])].shape_signature = {-1, 4, 4, 3};
-  graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape_signature = {-1, 48};
+  graph.tensors[at(graph.inputs[0])].shape_signature = {-1, 4, 4, 3};
+  graph.tensors[at(graph.operators[0].outputs[0])].shape_signature = {-1, 4, 4, 3};
+  graph.tensors[at(graph.outputs[0])].shape_signature = {-1, 48};
   const Rewritten result = rewritten(model, standard_options());
   EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"RELU", "RESHAPE"}));
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) EXPECT_TRUE(tensor.shape_signature.empty());
@@ -226,7 +226,7 @@ TEST(Rewrites, OpenBatchesAreFixed) {
 
 TEST(Rewrites, OtherOpenSizesAreLeft) {
   ir::Model model = hard_swish_model();
-  ir::Tensor& input = model.subgraphs[0].tensors[static_cast<std::size_t>(model.subgraphs[0].inputs[0])];
+  ir::Tensor& input = model.subgraphs[0].tensors[at(model.subgraphs[0].inputs[0])];
   input.shape = {1, 1, 1, 5};
   input.shape_signature = {-1, -1, -1, 5};
   const Rewritten result = rewritten(model, standard_options());

@@ -41,7 +41,7 @@ std::optional<Step> step_of(const ChipGraph& edit, const ir::Operator& op) {
     const auto values = edit.ints(op.inputs[i + 1]);
     if (!values || static_cast<int>(values->size()) != rank) return {};
     auto& list = i == 0 ? step.begin : i == 1 ? step.end : step.stride;
-    for (int axis = 0; axis < rank; ++axis) list[place(axis)] = (*values)[static_cast<std::size_t>(axis)];
+    for (int axis = 0; axis < rank; ++axis) list[place(axis)] = (*values)[reef::at(axis)];
   }
   for (int axis = 0; axis < rank; ++axis) {
     from[place(axis)] = shape[axis];

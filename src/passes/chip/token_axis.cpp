@@ -124,7 +124,7 @@ class Walk {
       region_.reshapes.push_back(index_);
       return axis;
     }
-    return (*sizes)[static_cast<std::size_t>(axis)] < 0 ? std::nullopt : std::optional<int>(kNoAxis);
+    return (*sizes)[at(axis)] < 0 ? std::nullopt : std::optional<int>(kNoAxis);
   }
   bool is_box(const ir::Operator& op, const std::vector<std::int64_t>& begins) const {
     for (const char* mask : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {

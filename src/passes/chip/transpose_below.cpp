@@ -16,7 +16,7 @@ using Permutation = std::vector<std::int64_t>;
 
 ir::Shape before(const ir::Shape& shape, const Permutation& p) {
   ir::Shape result = shape;
-  for (int i = 0; i < shape.rank(); ++i) result[static_cast<int>(p[static_cast<std::size_t>(i)])] = shape[i];
+  for (int i = 0; i < shape.rank(); ++i) result[static_cast<int>(p[reef::at(i)])] = shape[i];
   return result;
 }
 
@@ -78,7 +78,7 @@ std::optional<std::int32_t> operand_before(ChipGraph& edit, OpList& list, std::i
     bool fine = true;
     for (auto op = chain.rbegin(); fine && op != chain.rend(); ++op) fine = view.apply(edit, *op);
     Permutation inverse(p.size());
-    for (std::size_t i = 0; i < p.size(); ++i) inverse[static_cast<std::size_t>(p[i])] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < p.size(); ++i) inverse[reef::at(p[i])] = static_cast<std::int64_t>(i);
     if (!fine || !view.transpose(inverse) || !view.is_reshape()) continue;
     const ir::Shape wanted = before(edit.shape(index), p);
     return edit.shape(source) == wanted ? source : list.reshape(source, wanted);
@@ -158,7 +158,7 @@ class Lowering {
       if (!moved || (edit_.is_constant(input) && *moved == input)) return {};
       inputs.push_back(*moved);
     }
-    op_.attributes.set("axis", p_[static_cast<std::size_t>(axis)]);
+    op_.attributes.set("axis", p_[reef::at(axis)]);
     return remade(std::move(inputs), p_);
   }
 
@@ -193,7 +193,7 @@ class Lowering {
     const auto x = operand_before(edit_, list_, op_.inputs[0], p_);
     if (!begins || !x || begins->size() != p_.size()) return {};
     std::vector<std::int64_t> moved(begins->size());
-    for (std::size_t i = 0; i < moved.size(); ++i) moved[static_cast<std::size_t>(p_[i])] = (*begins)[i];
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[reef::at(p_[i])] = (*begins)[i];
     return Lowered{{list_.slice_box(*x, moved, before(edit_.shape(op_.outputs[0]), p_))}, as_ints(p_)};
   }
 
@@ -208,7 +208,7 @@ class Lowering {
     if (!x) return {};
     std::vector<std::int32_t> inputs = op_.inputs;
     inputs[sized ? 0 : 1] = *x;
-    inputs[sized ? 2 : 0] = list_.int_scalar(static_cast<std::int32_t>(p_[static_cast<std::size_t>(axis)]));
+    inputs[sized ? 2 : 0] = list_.int_scalar(static_cast<std::int32_t>(p_[reef::at(axis)]));
     return remade(std::move(inputs), p_);
   }
 
@@ -220,8 +220,8 @@ class Lowering {
     for (std::int64_t& axis : *axes) {
       if (axis < 0) axis += rank;
       if (axis < 0 || axis >= rank) return {};
-      axis = p_[static_cast<std::size_t>(axis)];
-      reduced[static_cast<std::size_t>(axis)] = true;
+      axis = p_[reef::at(axis)];
+      reduced[reef::at(axis)] = true;
     }
     const auto x = operand_before(edit_, list_, op_.inputs[0], p_);
     if (!x) return {};
@@ -230,7 +230,7 @@ class Lowering {
       // Dimensions that stay, numbered anew on both sides.
       p.clear();
       for (const std::int64_t source : p_) {
-        if (reduced[static_cast<std::size_t>(source)]) continue;
+        if (reduced[reef::at(source)]) continue;
         p.push_back(std::count(reduced.begin(), reduced.begin() + source, false));
       }
     }

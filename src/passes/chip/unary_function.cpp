@@ -18,8 +18,7 @@ const ir::Shape kAllValues = {1, 1, 256, 1};
 
 std::vector<std::uint8_t> all_values(ir::DataType type) {
   std::vector<std::uint8_t> values(256);
-  for (int i = 0; i < 256; ++i)
-    values[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(i + (type == ir::DataType::kInt8 ? -128 : 0));
+  for (int i = 0; i < 256; ++i) values[at(i)] = static_cast<std::uint8_t>(i + (type == ir::DataType::kInt8 ? -128 : 0));
   return values;
 }
 
@@ -171,7 +170,7 @@ int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affi
   for (int code = 0; code < 256; ++code) {
     const float argument = static_cast<float>(code - chip_affine(in).zero_point) * in.scale;
     const std::int32_t chip = numeric::chip_round(fit.function.at(argument), chip_affine(out).zero_point, 255);
-    largest = std::max(largest, std::abs(chip + out.lowest() - wanted[static_cast<std::size_t>(code)]));
+    largest = std::max(largest, std::abs(chip + out.lowest() - wanted[at(code)]));
   }
   return largest;
 }
@@ -179,12 +178,12 @@ int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affi
 Candidate line_candidate(const Affine8& in, const Affine8& out, const Table& table) {
   // Through the ends of what is not saturated.
   int first = 0, last = 255;
-  while (first < 255 && table[static_cast<std::size_t>(first)] == table[static_cast<std::size_t>(first) + 1]) ++first;
-  while (last > first && table[static_cast<std::size_t>(last)] == table[static_cast<std::size_t>(last) - 1]) --last;
+  while (first < 255 && table[at(first)] == table[static_cast<std::size_t>(first) + 1]) ++first;
+  while (last > first && table[at(last)] == table[static_cast<std::size_t>(last) - 1]) --last;
   return {"DEPTHWISE_CONV_2D", [=](OpList& list, std::int32_t x, std::int32_t y) {
             const double x0 = real(in, in.lowest() + first), x1 = real(in, in.lowest() + last);
-            const double y0 = real(out, table[static_cast<std::size_t>(first)]);
-            const double y1 = real(out, table[static_cast<std::size_t>(last)]);
+            const double y0 = real(out, table[at(first)]);
+            const double y1 = real(out, table[at(last)]);
             if (last == first || y0 == y1) return false;
             const double slope = (y1 - y0) / (x1 - x0);
             return list.line(x, slope, y0 - slope * x0, out, y) >= 0;

@@ -84,7 +84,7 @@ TEST(UnaryRewrites, FunctionsByTableStayAsTheyAre) {
   std::mt19937 random(2);
   RewriteOptions options = standard_options();
   options.fits = for_each_op([](const ir::Model& model, std::int32_t index) {
-    const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(index)];
+    const ir::Operator& op = model.subgraphs[0].operators[at(index)];
     return fits_the_chip(model, index) || ops::has_table(op);
   });
   for (const Case& each : kCases) {

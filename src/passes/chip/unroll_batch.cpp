@@ -56,8 +56,8 @@ class Unrolling {
 
  private:
   std::int32_t count() const { return static_cast<std::int32_t>(old_.size()); }
-  bool is_parallel(std::int32_t op) const { return parallel_[static_cast<std::size_t>(op)]; }
-  const ir::Operator& old(std::int32_t op) const { return old_[static_cast<std::size_t>(op)]; }
+  bool is_parallel(std::int32_t op) const { return parallel_[at(op)]; }
+  const ir::Operator& old(std::int32_t op) const { return old_[at(op)]; }
 
   void take(std::int32_t origin) {
     for (ir::Operator& op : list_.take()) {

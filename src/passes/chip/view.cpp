@@ -78,7 +78,7 @@ bool View::reshape(const ir::Shape& shape) {
 bool View::transpose(std::span<const std::int64_t> permutation) {
   if (permutation.size() != dims_.size()) return false;
   std::vector<std::vector<Factor>> dims;
-  for (const std::int64_t source : permutation) dims.push_back(dims_[static_cast<std::size_t>(source)]);
+  for (const std::int64_t source : permutation) dims.push_back(dims_[at(source)]);
   dims_ = std::move(dims);
   return true;
 }
@@ -108,8 +108,8 @@ std::vector<std::int64_t> permutation_of(const ChipGraph& edit, std::int32_t ind
   std::vector<bool> seen(values->size(), false);
   for (std::int64_t& value : *values) {
     if (value < 0) value += rank;
-    if (value < 0 || value >= rank || seen[static_cast<std::size_t>(value)]) return {};
-    seen[static_cast<std::size_t>(value)] = true;
+    if (value < 0 || value >= rank || seen[at(value)]) return {};
+    seen[at(value)] = true;
   }
   return *values;
 }
@@ -126,7 +126,7 @@ bool is_view_op(const ChipGraph& edit, std::int32_t index) {
     const std::vector<std::int64_t> permutation = permutation_of(edit, index);
     if (static_cast<int>(permutation.size()) != out.rank() || out.rank() != in.rank()) return false;
     for (int i = 0; i < out.rank(); ++i) {
-      if (out[i] != in[static_cast<int>(permutation[static_cast<std::size_t>(i)])]) return false;
+      if (out[i] != in[static_cast<int>(permutation[at(i)])]) return false;
     }
     return true;
   }
@@ -156,15 +156,13 @@ bool as_reshape_transpose(const View& view, ReshapeTranspose& result) {
   }
   std::vector<int> order(dims.size());  // dimensions of the result, in the order of the source
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return strides[static_cast<std::size_t>(a)] > strides[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[at(a)] > strides[at(b)]; });
   const ir::Shape shape = view.shape();
   result.source = {};
   result.permutation.assign(dims.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) {
     result.source.push_back(shape[order[i]]);
-    result.permutation[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+    result.permutation[at(order[i])] = static_cast<int>(i);
   }
   return true;
 }

@@ -84,8 +84,8 @@ std::size_t stranded(const ir::Model& model) {
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const ir::Operator& op = graph.operators[i];
     bool late = !fits_the_chip(model, static_cast<std::int32_t>(i));
-    for (const std::int32_t input : op.inputs) late = late || is_late[static_cast<std::size_t>(input)];
-    for (const std::int32_t output : op.outputs) is_late[static_cast<std::size_t>(output)] = late;
+    for (const std::int32_t input : op.inputs) late = late || is_late[at(input)];
+    for (const std::int32_t output : op.outputs) is_late[at(output)] = late;
     count += late ? 1 : 0;
   }
   return count;

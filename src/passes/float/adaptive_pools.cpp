@@ -168,7 +168,7 @@ bool holds(const Graph& graph, const Cone& cone, TensorId x, const Pooling& pool
         double sum = 0;
         for (std::int64_t y = rows.begin; y < rows.begin + rows.size; ++y) {
           for (std::int64_t z = columns.begin; z < columns.begin + columns.size; ++z) {
-            sum += picture[static_cast<std::size_t>((y * from[1] + z) * channels + c)];
+            sum += picture[reef::at((y * from[1] + z) * channels + c)];
           }
         }
         if (std::abs((*result)[at++] - sum / (rows.size * columns.size)) > kTolerance) return false;
@@ -213,7 +213,7 @@ class Writer {
     for (const Window& window : windows) {
       ir::Shape shape = graph_.shape(x);
       std::vector<std::int64_t> begins(4, 0);
-      begins[static_cast<std::size_t>(axis)] = window.begin;
+      begins[reef::at(axis)] = window.begin;
       shape[axis] = window.size;
       const TensorId part = graph_.add_like(x, shape);
       graph_.add_op(near_, Op::SLICE, "SliceOptions", {}, slice_operands(graph_, x, begins, shape), {part});

@@ -151,8 +151,8 @@ bool at(Graph& graph, OpId id) {
     }
   }
   std::vector<std::int32_t> amounts(static_cast<std::size_t>(2 * out.rank()), 0);
-  amounts[static_cast<std::size_t>(2 * joined->axis)] = joined->begin;
-  amounts[static_cast<std::size_t>(2 * joined->axis + 1)] = rest;
+  amounts[reef::at(2 * joined->axis)] = joined->begin;
+  amounts[reef::at(2 * joined->axis + 1)] = rest;
   const TensorId padded = graph.add_like(result, out);
   graph.add_op(id, Op::PAD, "PadOptions", {}, {joined->x, graph.add_ints(std::move(amounts), {out.rank(), 2})},
                {padded});

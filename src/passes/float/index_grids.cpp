@@ -28,7 +28,7 @@ std::optional<Grid> grid_of(const std::vector<std::int64_t>& indices, const ir::
   for (const std::int32_t size : shape) {
     behind /= size;
     grid.sizes.push_back(size);
-    grid.steps.push_back(size > 1 ? indices[static_cast<std::size_t>(behind)] - indices[0] : 0);
+    grid.steps.push_back(size > 1 ? indices[reef::at(behind)] - indices[0] : 0);
   }
   for (std::size_t i = 0; i < indices.size(); ++i) {
     std::int64_t expected = grid.begin, rest = static_cast<std::int64_t>(i);
@@ -85,7 +85,7 @@ bool at(Graph& graph, OpId id) {
   TensorId range = x;
   if (part != from) {
     std::vector<std::int64_t> begins(static_cast<std::size_t>(from.rank()), 0);
-    begins[static_cast<std::size_t>(axis)] = grid->begin;
+    begins[reef::at(axis)] = grid->begin;
     range = graph.add_like(x, part);
     graph.add_op(id, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, begins, part), {range});
   }

@@ -63,7 +63,7 @@ Layout after_drop(const Layout& layout, std::int64_t dropped, int rank) {
   for (int axis = 0, next = 0; axis < rank; ++axis) renumbered.push_back((dropped >> axis) & 1 ? -2 : next++);
   Layout result;
   for (const int axis : layout) {
-    const int own = axis < 0 ? kNewAxis : renumbered[static_cast<std::size_t>(axis)];
+    const int own = axis < 0 ? kNewAxis : renumbered[at(axis)];
     if (own != -2) result.push_back(own);
   }
   return result;

@@ -106,7 +106,7 @@ std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
 // In this order of fine axes, the last axis of the result is a permutation of itself and the others are as they were.
 bool flattens(const ReshapeAxes& axes, const std::vector<int>& order) {
   const Run last = axes.to.back();
-  if (last.count == 0 || axes.is_part_of_one[static_cast<std::size_t>(last.first)]) return false;
+  if (last.count == 0 || axes.is_part_of_one[at(last.first)]) return false;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const bool is_leading = static_cast<int>(i) < last.first;
     if (is_leading ? order[i] != static_cast<int>(i) : order[i] < last.first) return false;
@@ -144,7 +144,7 @@ void permute_columns(Graph& graph, OpId dense, const ir::Shape& fine, const Layo
   Layout layout = {0};
   for (int i = 0; i < fine.rank(); ++i) {
     split.push_back(fine[i]);
-    layout.push_back(order[static_cast<std::size_t>(i)] + 1);
+    layout.push_back(order[at(i)] + 1);
   }
   ir::Tensor made = graph.tensor(stored);
   const auto element_bytes = static_cast<std::size_t>(ir::bits_per_element(made.type) / 8);
@@ -178,8 +178,8 @@ void apply_reshape(Graph& graph, OpId op, const Relayout& layouts) {
   ir::Shape fine;
   Layout columns;
   for (int i = 0; i < last.count; ++i) {
-    fine.push_back(static_cast<std::int32_t>(axes.sizes[static_cast<std::size_t>(last.first + i)]));
-    columns.push_back(order[static_cast<std::size_t>(last.first + i)] - last.first);
+    fine.push_back(static_cast<std::int32_t>(axes.sizes[at(last.first + i)]));
+    columns.push_back(order[at(last.first + i)] - last.first);
   }
   for (const OpId dense : dense_readers(graph, graph.op(op).outputs[0])) permute_columns(graph, dense, fine, columns);
 }

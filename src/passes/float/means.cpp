@@ -53,17 +53,17 @@ bool skip_reshape(Graph& graph, OpId id) {
   const ReshapeAxes runs = reshape_axes(from, to);
   std::vector<bool> is_reduced(runs.sizes.size(), false);
   for (const int axis : *axes) {
-    const Run run = runs.to[static_cast<std::size_t>(axis)];
-    for (int k = 0; k < run.count; ++k) is_reduced[static_cast<std::size_t>(run.first + k)] = true;
+    const Run run = runs.to[reef::at(axis)];
+    for (int k = 0; k < run.count; ++k) is_reduced[reef::at(run.first + k)] = true;
   }
   if (std::find(runs.is_part_of_one.begin(), runs.is_part_of_one.end(), true) != runs.is_part_of_one.end())
     return false;
   std::vector<int> own;
   ir::Shape dropped, kept;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const Run run = runs.from[static_cast<std::size_t>(axis)];
+    const Run run = runs.from[reef::at(axis)];
     int reduced = 0;
-    for (int k = 0; k < run.count; ++k) reduced += is_reduced[static_cast<std::size_t>(run.first + k)] ? 1 : 0;
+    for (int k = 0; k < run.count; ++k) reduced += is_reduced[reef::at(run.first + k)] ? 1 : 0;
     if (reduced != 0 && reduced != run.count) return false;
     if (reduced > 0) own.push_back(axis);
     if (reduced == 0) dropped.push_back(from[axis]);
@@ -110,7 +110,7 @@ bool join(Graph& graph, OpId id) {
   }
   if (static_cast<int>(remaining.size()) != graph.shape(between).rank()) return false;
   std::vector<int> axes = *first;
-  for (const int axis : *second) axes.push_back(remaining[static_cast<std::size_t>(axis)]);
+  for (const int axis : *second) axes.push_back(remaining[reef::at(axis)]);
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   become_reduction(graph, id, graph.op(inner).inputs[0], axes, keeps);

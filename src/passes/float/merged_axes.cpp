@@ -54,7 +54,7 @@ std::optional<Operands> operands_of(const Graph& graph, OpId id) {
   if (!is_reduction) return result;
   const auto axes = reduced_axes(graph, id);
   if (!axes) return std::nullopt;
-  for (const int axis : *axes) result.is_reduced[static_cast<std::size_t>(axis)] = true;
+  for (const int axis : *axes) result.is_reduced[reef::at(axis)] = true;
   return result;
 }
 
@@ -82,11 +82,11 @@ void merge(Operands& operands, int axis) {
   const auto side = static_cast<std::ptrdiff_t>(axis);
   // An axis of size 1 may count as reduced or as kept.
   const bool is_reduced = operands.full[axis] == 1 ? operands.is_reduced[static_cast<std::size_t>(axis) + 1]
-                                                   : operands.is_reduced[static_cast<std::size_t>(axis)];
+                                                   : operands.is_reduced[reef::at(axis)];
   merge(operands.full, axis);
   for (ir::Shape& shape : operands.shapes) merge(shape, axis);
   operands.is_reduced.erase(operands.is_reduced.begin() + side);
-  operands.is_reduced[static_cast<std::size_t>(axis)] = is_reduced;
+  operands.is_reduced[reef::at(axis)] = is_reduced;
 }
 
 // False: more than four axes are left.
@@ -124,7 +124,7 @@ bool at(Graph& graph, OpId id) {
   if (ops::form_of(op) == ops::Form::kReduction) {
     std::vector<std::int32_t> axes;
     for (int axis = 0; axis < result.rank(); ++axis) {
-      if (!operands->is_reduced[static_cast<std::size_t>(axis)]) continue;
+      if (!operands->is_reduced[reef::at(axis)]) continue;
       axes.push_back(axis);
       result[axis] = 1;
     }

@@ -12,7 +12,7 @@ int largest_rank(const ir::Model& model, std::string_view but = "RESHAPE") {
   for (const ir::Operator& op : model.subgraphs[0].operators) {
     if (op.type == but) continue;
     for (const std::int32_t id : op.outputs) {
-      rank = std::max(rank, model.subgraphs[0].tensors[static_cast<std::size_t>(id)].shape.rank());
+      rank = std::max(rank, model.subgraphs[0].tensors[at(id)].shape.rank());
     }
   }
   return rank;
@@ -39,7 +39,7 @@ TEST(MergedAxes, GroupDeviationsHaveFourAxes) {
   EXPECT_LE(count(after, "BROADCAST_TO"), 1) << operators_of(after);  // within a group, where nothing is large
   for (const ir::Operator& op : after.subgraphs[0].operators) {
     if (op.type != "BROADCAST_TO") continue;
-    EXPECT_EQ(after.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape.elements(), 12);
+    EXPECT_EQ(after.subgraphs[0].tensors[at(op.outputs[0])].shape.elements(), 12);
   }
 }
 

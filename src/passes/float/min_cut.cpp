@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace reef::passes {
 
 int MinCut::add_node() {
@@ -12,9 +14,9 @@ int MinCut::add_node() {
 
 void MinCut::add_edge(int from, int to, std::int64_t capacity) {
   if (from == to) return;
-  edges_of_[static_cast<std::size_t>(from)].push_back(static_cast<int>(edges_.size()));
+  edges_of_[reef::at(from)].push_back(static_cast<int>(edges_.size()));
   edges_.push_back({to, capacity});
-  edges_of_[static_cast<std::size_t>(to)].push_back(static_cast<int>(edges_.size()));
+  edges_of_[reef::at(to)].push_back(static_cast<int>(edges_.size()));
   edges_.push_back({from, 0});
 }
 
@@ -23,10 +25,10 @@ bool MinCut::find_levels() {
   level_[kSource] = 0;
   std::vector<int> queue = {kSource};
   for (std::size_t at = 0; at < queue.size(); ++at) {
-    for (const int index : edges_of_[static_cast<std::size_t>(queue[at])]) {
-      const Edge& edge = edges_[static_cast<std::size_t>(index)];
-      if (edge.left == 0 || level_[static_cast<std::size_t>(edge.to)] >= 0) continue;
-      level_[static_cast<std::size_t>(edge.to)] = level_[static_cast<std::size_t>(queue[at])] + 1;
+    for (const int index : edges_of_[reef::at(queue[at])]) {
+      const Edge& edge = edges_[reef::at(index)];
+      if (edge.left == 0 || level_[reef::at(edge.to)] >= 0) continue;
+      level_[reef::at(edge.to)] = level_[reef::at(queue[at])] + 1;
       queue.push_back(edge.to);
     }
   }
@@ -38,12 +40,12 @@ std::int64_t MinCut::push_path() {
   std::vector<int> path;  // edges
   int node = kSource;
   while (node != kSink) {
-    std::size_t& next = next_[static_cast<std::size_t>(node)];
-    const std::vector<int>& edges = edges_of_[static_cast<std::size_t>(node)];
+    std::size_t& next = next_[reef::at(node)];
+    const std::vector<int>& edges = edges_of_[reef::at(node)];
     bool advanced = false;
     for (; next < edges.size(); ++next) {
-      const Edge& edge = edges_[static_cast<std::size_t>(edges[next])];
-      if (edge.left == 0 || level_[static_cast<std::size_t>(edge.to)] != level_[static_cast<std::size_t>(node)] + 1) {
+      const Edge& edge = edges_[reef::at(edges[next])];
+      if (edge.left == 0 || level_[reef::at(edge.to)] != level_[reef::at(node)] + 1) {
         continue;
       }
       path.push_back(edges[next]);
@@ -54,15 +56,15 @@ std::int64_t MinCut::push_path() {
     if (advanced) continue;
     if (path.empty()) return 0;
     // A dead end: back, and past the edge that led here.
-    node = edges_[static_cast<std::size_t>(path.back() ^ 1)].to;
+    node = edges_[reef::at(path.back() ^ 1)].to;
     path.pop_back();
-    ++next_[static_cast<std::size_t>(node)];
+    ++next_[reef::at(node)];
   }
   std::int64_t amount = kNever;
-  for (const int index : path) amount = std::min(amount, edges_[static_cast<std::size_t>(index)].left);
+  for (const int index : path) amount = std::min(amount, edges_[reef::at(index)].left);
   for (const int index : path) {
-    edges_[static_cast<std::size_t>(index)].left -= amount;
-    edges_[static_cast<std::size_t>(index ^ 1)].left += amount;
+    edges_[reef::at(index)].left -= amount;
+    edges_[reef::at(index ^ 1)].left += amount;
   }
   return amount;
 }

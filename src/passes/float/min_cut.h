@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/at.h"
+
 namespace reef::passes {
 
 class MinCut {
@@ -20,7 +22,7 @@ class MinCut {
   void add_edge(int from, int to, std::int64_t capacity);
   // The cost; afterwards is_source_side tells the sides.
   std::int64_t solve();
-  bool is_source_side(int node) const { return level_[static_cast<std::size_t>(node)] >= 0; }
+  bool is_source_side(int node) const { return level_[at(node)] >= 0; }
 
  private:
   struct Edge {

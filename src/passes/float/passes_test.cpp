@@ -280,8 +280,7 @@ TEST(SimplifyPasses, NormalizationGoesIntoDepthwiseAndDenseLayersBehind) {
 
 int padded(Maker& make, int x, std::vector<std::int32_t> amounts) {
   Shape shape = make.shape(x);
-  for (int i = 0; i < 4; ++i)
-    shape[i] += amounts[static_cast<std::size_t>(2 * i)] + amounts[static_cast<std::size_t>(2 * i) + 1];
+  for (int i = 0; i < 4; ++i) shape[i] += amounts[reef::at(2 * i)] + amounts[static_cast<std::size_t>(2 * i) + 1];
   return make.op("PAD", "PadOptions", {}, {x, make.constant(amounts, {4, 2}, DataType::kInt32)}, shape);
 }
 
@@ -481,8 +480,8 @@ ir::Model gathered_average(const std::vector<std::int32_t>& first, const std::ve
     longest = std::max(longest, last[n] - first[n]);
     is_even = is_even && last[n] - first[n] == last[0] - first[0];
   }
-  const auto at = [&](int i, int a) { return std::min(first[static_cast<std::size_t>(i)] + a, side - 1); };
-  const auto length = [&](int i) { return last[static_cast<std::size_t>(i)] - first[static_cast<std::size_t>(i)]; };
+  const auto at = [&](int i, int a) { return std::min(first[reef::at(i)] + a, side - 1); };
+  const auto length = [&](int i) { return last[reef::at(i)] - first[reef::at(i)]; };
   std::vector<std::int32_t> table;
   std::vector<std::uint8_t> is_beyond;
   std::vector<float> shares;

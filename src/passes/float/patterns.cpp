@@ -137,7 +137,7 @@ std::optional<std::vector<std::int64_t>> slice_begins(const Graph& graph, OpId i
   auto begins = graph.ints(graph.op(id).inputs[1]);
   if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return std::nullopt;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const std::int64_t begin = (*begins)[static_cast<std::size_t>(axis)];
+    const std::int64_t begin = (*begins)[at(axis)];
     if (begin < 0 || begin + to[axis] > from[axis]) return std::nullopt;
   }
   return begins;

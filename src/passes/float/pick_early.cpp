@@ -33,9 +33,9 @@ struct Part {
   static Part whole(const ir::Shape& shape) {
     return {std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()), 0), shape};
   }
-  std::int64_t begin(int axis) const { return begins[static_cast<std::size_t>(axis)]; }
+  std::int64_t begin(int axis) const { return begins[reef::at(axis)]; }
   void take(int axis, const Part& from, int from_axis) {
-    begins[static_cast<std::size_t>(axis)] = from.begin(from_axis);
+    begins[reef::at(axis)] = from.begin(from_axis);
     sizes[axis] = from.sizes[from_axis];
   }
 };
@@ -108,7 +108,7 @@ class Operator {
     }
     Part need = Part::whole(shape(0));
     for (int axis = 0; axis < result_.rank(); ++axis) {
-      const int from = normal_axis((*order)[static_cast<std::size_t>(axis)], result_.rank());
+      const int from = normal_axis((*order)[reef::at(axis)], result_.rank());
       if (from < 0 || shape(0)[from] != result_[axis]) return std::nullopt;
       need.take(from, part_, axis);
     }
@@ -203,7 +203,7 @@ bool pick_operand(Graph& graph, OpId slice, OpId joint, Part part) {
       graph.become(slice, Op::SLICE, "SliceOptions", {}, slice_operands(graph, operand, part.begins, part.sizes));
       return true;
     }
-    part.begins[static_cast<std::size_t>(axis)] -= size;
+    part.begins[reef::at(axis)] -= size;
   }
   return false;
 }

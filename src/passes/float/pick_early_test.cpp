@@ -10,7 +10,7 @@ namespace {
 int slice(Maker& make, int x, int axis, int begin, int size) {
   std::vector<std::int32_t> begins(static_cast<std::size_t>(make.shape(x).rank()), 0);
   Shape sizes = make.shape(x);
-  begins[static_cast<std::size_t>(axis)] = begin;
+  begins[at(axis)] = begin;
   sizes[axis] = size;
   const int from = make.ints(begins), extent = make.ints({sizes.begin(), sizes.end()});
   return make.op("SLICE", "SliceOptions", {}, {x, from, extent}, sizes, make.tensor(x).type);
@@ -38,7 +38,7 @@ int normalized(Maker& make, int x) {
 std::int64_t elements(const ir::Model& model, std::string_view type) {
   std::int64_t sum = 0;
   for (const ir::Operator& op : model.subgraphs[0].operators) {
-    if (op.type == type) sum += model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape.elements();
+    if (op.type == type) sum += model.subgraphs[0].tensors[at(op.outputs[0])].shape.elements();
   }
   return sum;
 }

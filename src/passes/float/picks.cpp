@@ -42,7 +42,7 @@ bool gather_as_slice(Graph& graph, OpId id) {
   const std::int64_t begin = indices->front();
   if (begin < 0 || begin + static_cast<std::int64_t>(indices->size()) > from[static_cast<int>(axis)]) return false;
   std::vector<std::int64_t> begins(static_cast<std::size_t>(from.rank()), 0);
-  begins[static_cast<std::size_t>(axis)] = begin;
+  begins[reef::at(axis)] = begin;
   ir::Shape sizes = from;
   sizes[static_cast<int>(axis)] = static_cast<std::int32_t>(indices->size());
   if (sizes == to) {

@@ -61,7 +61,7 @@ TEST(Products, GroupedHeadsHaveFourAxes) {
       between.push_back(op.type);
       for (const auto* tensors : {&op.inputs, &op.outputs}) {
         for (const std::int32_t t : *tensors) {
-          EXPECT_LE(after.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape.rank(), 4) << operators_of(after);
+          EXPECT_LE(after.subgraphs[0].tensors[at(t)].shape.rank(), 4) << operators_of(after);
         }
       }
     }

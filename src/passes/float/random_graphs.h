@@ -12,7 +12,7 @@ inline int step(Maker& make, int x, std::vector<int>& maps) {
   const Shape shape = make.shape(x);
   const auto same_shape = [&]() -> int {
     for (int tries = 0; tries < 4; ++tries) {
-      const int other = maps[static_cast<std::size_t>(make.draw(static_cast<int>(maps.size())))];
+      const int other = maps[reef::at(make.draw(static_cast<int>(maps.size())))];
       if (make.shape(other) == shape) return other;
     }
     return x;
@@ -125,8 +125,7 @@ inline ir::Model random_network(std::uint32_t seed) {
   std::vector<int> maps = {make.to_nchw(make.input({1 + make.draw(2), size, size + make.draw(3), 1 + make.draw(4)}))};
   const int steps = 3 + make.draw(12);
   for (int i = 0; i < steps; ++i) {
-    const int from =
-        make.draw(4) == 0 ? maps[static_cast<std::size_t>(make.draw(static_cast<int>(maps.size())))] : maps.back();
+    const int from = make.draw(4) == 0 ? maps[reef::at(make.draw(static_cast<int>(maps.size())))] : maps.back();
     maps.push_back(step(make, from, maps));
   }
   std::vector<int> outputs = {head(make, make.conv(maps.back(), 3, 1))};
@@ -230,8 +229,7 @@ inline ir::Model random_movement(std::uint32_t seed, DataType type) {
   if (make.draw(2) == 0) pool.push_back(make.input(make.shape(pool[0]), type));
   const int steps = 4 + make.draw(14);
   for (int i = 0; i < steps; ++i) {
-    const int from =
-        make.draw(3) == 0 ? pool[static_cast<std::size_t>(make.draw(static_cast<int>(pool.size())))] : pool.back();
+    const int from = make.draw(3) == 0 ? pool[reef::at(make.draw(static_cast<int>(pool.size())))] : pool.back();
     pool.push_back(movement_step(make, from, pool, type));
   }
   std::vector<int> outputs = {make.unary("RELU", pool.back())};

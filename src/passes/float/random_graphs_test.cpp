@@ -33,7 +33,7 @@ std::int64_t elements_moved(const ir::Model& model) {
   for (const ir::Operator& op : model.subgraphs[0].operators) {
     if (op.type == "RESHAPE") sum += 16;
     if (op.type != "TRANSPOSE") continue;
-    sum += model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape.elements() + 64;
+    sum += model.subgraphs[0].tensors[at(op.outputs[0])].shape.elements() + 64;
   }
   return sum;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace reef::passes {
 namespace {
 
@@ -38,7 +40,7 @@ void assign(const ir::Shape& shape, int begin, int end, const ReshapeAxes& axes,
   for (int i = begin; i < end; ++i) {
     Run run{at, 0};
     for (std::int64_t size = 1; size < shape[i]; ++run.count) {
-      size *= axes.sizes[static_cast<std::size_t>(at)];
+      size *= axes.sizes[reef::at(at)];
       ++at;
     }
     runs.push_back(run);
@@ -93,9 +95,9 @@ std::optional<std::vector<int>> fine_order(const ReshapeAxes& axes, const std::v
   int last_glued = -1;  // the axis before, if it is a part of a fine axis
   for (const int axis : layout) {
     if (axis < 0) continue;
-    const Run run = side[static_cast<std::size_t>(axis)];
+    const Run run = side[reef::at(axis)];
     if (run.count == 0) continue;
-    if (!axes.is_part_of_one[static_cast<std::size_t>(run.first)]) {
+    if (!axes.is_part_of_one[reef::at(run.first)]) {
       for (int k = 0; k < run.count; ++k) order.push_back(run.first + k);
       last_glued = -1;
       continue;
@@ -103,7 +105,7 @@ std::optional<std::vector<int>> fine_order(const ReshapeAxes& axes, const std::v
     if (order.empty() || order.back() != run.first) {
       // The first of its parts must come first.
       for (int other = 0; other < axis; ++other) {
-        const Run& before = side[static_cast<std::size_t>(other)];
+        const Run& before = side[reef::at(other)];
         if (before.count > 0 && before.first == run.first) return std::nullopt;
       }
       order.push_back(run.first);
@@ -133,7 +135,7 @@ std::optional<Layout> matching_layout(const ReshapeAxes& axes, const std::vector
   Layout layout = followers[0];
   for (std::size_t at = 0; at < order.size();) {
     const int fine = order[at];
-    const bool glued = axes.is_part_of_one[static_cast<std::size_t>(fine)];
+    const bool glued = axes.is_part_of_one[reef::at(fine)];
     bool found = false;
     for (std::size_t axis = 0; axis < side.size(); ++axis) {
       const Run run = side[axis];

@@ -23,7 +23,7 @@ std::optional<Cut> cut_of(const Graph& graph, OpId id) {
   const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
   std::optional<Cut> cut;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const std::int64_t begin = (*begins)[static_cast<std::size_t>(axis)];
+    const std::int64_t begin = (*begins)[reef::at(axis)];
     if (begin == 0 && to[axis] == from[axis]) continue;
     if (cut) return std::nullopt;
     cut = Cut{axis, static_cast<std::int32_t>(begin), to[axis]};

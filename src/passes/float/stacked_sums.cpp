@@ -79,7 +79,7 @@ class Parts {
   TensorId slice(TensorId x, int axis, std::int32_t begin, std::int32_t size, const ir::Shape& result) {
     ir::Shape sizes = graph_.shape(x);
     std::vector<std::int64_t> begins(static_cast<std::size_t>(sizes.rank()), 0);
-    begins[static_cast<std::size_t>(axis)] = begin;
+    begins[reef::at(axis)] = begin;
     sizes[axis] = size;
     const TensorId piece = graph_.add_like(x, sizes);
     graph_.add_op(near_, Op::SLICE, "SliceOptions", {}, slice_operands(graph_, x, begins, sizes), {piece});
@@ -93,7 +93,7 @@ class Parts {
     if (along != axis || static_cast<std::int32_t>(stack.inputs.size()) != count || !has_no_activation(graph_, op)) {
       return kNone;
     }
-    const TensorId operand = stack.inputs[static_cast<std::size_t>(index)];
+    const TensorId operand = stack.inputs[reef::at(index)];
     if (graph_.shape(operand).elements() != rest.elements() || !is_float(graph_, operand)) return kNone;
     return graph_.shape(operand) == rest ? operand : graph_.reshape(near_, operand, rest);
   }

@@ -11,7 +11,7 @@ int largest_rank(const ir::Model& model) {
   int rank = 0;
   for (const ir::Operator& op : model.subgraphs[0].operators) {
     for (const std::int32_t id : op.outputs) {
-      rank = std::max(rank, model.subgraphs[0].tensors[static_cast<std::size_t>(id)].shape.rank());
+      rank = std::max(rank, model.subgraphs[0].tensors[at(id)].shape.rank());
     }
   }
   return rank;

@@ -48,8 +48,8 @@ class Maker {
     model_.subgraphs.resize(1);
   }
 
-  Shape shape(int tensor) const { return graph().tensors[static_cast<std::size_t>(tensor)].shape; }
-  ir::Tensor& tensor(int id) { return graph().tensors[static_cast<std::size_t>(id)]; }
+  Shape shape(int tensor) const { return graph().tensors[at(tensor)].shape; }
+  ir::Tensor& tensor(int id) { return graph().tensors[at(id)]; }
   int add_tensor(Shape shape, DataType type = DataType::kFloat32) {
     ir::Tensor tensor;
     tensor.name = "t" + std::to_string(graph().tensors.size());
@@ -251,7 +251,7 @@ inline Values random_inputs(const ir::Model& model, std::uint32_t seed) {
   std::mt19937 random(seed);
   Values result;
   for (const std::int32_t id : model.subgraphs[0].inputs) {
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(id)];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(id)];
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(*ir::byte_size(tensor.shape, tensor.type)));
     if (tensor.type == DataType::kFloat32) {
       std::uniform_real_distribution<float> draw(-2, 2);

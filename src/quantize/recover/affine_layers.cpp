@@ -51,14 +51,14 @@ class AffineFolder {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[reef::at(t)]; }
 
   // The constant among two operands as one number for each channel; `other`: the operand that is computed.
   std::vector<float> channel_constant(const ir::Operator& op, std::int32_t& other) const {
     if (op.inputs.size() != 2 || op.inputs[0] < 0 || op.inputs[1] < 0) return {};
     const int place = is_float_constant(model_, tensor(op.inputs[1])) ? 1 : 0;
-    const std::int32_t constant = op.inputs[static_cast<std::size_t>(place)];
-    other = op.inputs[static_cast<std::size_t>(1 - place)];
+    const std::int32_t constant = op.inputs[reef::at(place)];
+    other = op.inputs[reef::at(1 - place)];
     if (!is_float_constant(model_, tensor(constant)) || is_float_constant(model_, tensor(other))) return {};
     const ir::Shape &shape = tensor(constant).shape, &result = tensor(op.outputs[0]).shape;
     if (tensor(other).shape != result || result.rank() < 2 || shape.rank() == 0) return {};

@@ -46,14 +46,13 @@ Result<std::vector<std::vector<float>>> move_values(const ir::Model& model, std:
                                                     const std::vector<float>& values,
                                                     const std::vector<std::int32_t>& targets) {
   std::vector<bool> is_there(model.subgraphs[0].tensors.size(), false);
-  is_there[static_cast<std::size_t>(from)] = true;
+  is_there[reef::at(from)] = true;
   std::vector<ir::Operator> kept;
   for (const ir::Operator& op : model.subgraphs[0].operators) {
-    const bool follows = only_moves(op) && std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) {
-                           return t >= 0 && is_there[static_cast<std::size_t>(t)];
-                         });
+    const bool follows = only_moves(op) && std::any_of(op.inputs.begin(), op.inputs.end(),
+                                                       [&](std::int32_t t) { return t >= 0 && is_there[reef::at(t)]; });
     if (!follows) continue;
-    for (const std::int32_t t : op.outputs) is_there[static_cast<std::size_t>(t)] = true;
+    for (const std::int32_t t : op.outputs) is_there[reef::at(t)] = true;
     kept.push_back(op);
   }
   std::vector<std::uint8_t> bytes(values.size() * sizeof(float));
@@ -83,10 +82,10 @@ class AttentionCentring {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[reef::at(t)]; }
   const ir::Operator* producer(std::int32_t t) const {
     const std::int32_t op = index_.producer(t);
-    return op < 0 ? nullptr : &graph_.operators[static_cast<std::size_t>(op)];
+    return op < 0 ? nullptr : &graph_.operators[reef::at(op)];
   }
 
   bool is_weighted_mean(const ir::Operator& op) const {
@@ -110,7 +109,7 @@ class AttentionCentring {
   // The tensor that a layer reads, to which `t` alone comes, or -1.
   std::int32_t layer_input_behind(std::int32_t t) const {
     while (index_.has_one_use(t)) {
-      const ir::Operator& op = graph_.operators[static_cast<std::size_t>(index_.consumers(t)[0])];
+      const ir::Operator& op = graph_.operators[reef::at(index_.consumers(t)[0])];
       if (is_plain_dense(model_, index_, op) && op.inputs[0] == t) return t;
       if (!only_moves(op) || op.outputs.size() != 1) return -1;
       t = op.outputs[0];
@@ -126,7 +125,7 @@ class AttentionCentring {
       open.pop_back();
       bool is_end = index_.is_output(at);
       for (const std::int32_t reader : index_.consumers(at)) {
-        const ir::Operator& op = graph_.operators[static_cast<std::size_t>(reader)];
+        const ir::Operator& op = graph_.operators[reef::at(reader)];
         if (!only_moves(op)) {
           is_end = true;
         } else {
@@ -140,7 +139,7 @@ class AttentionCentring {
 
   // Of each of the layer's outputs.
   std::vector<float> mean_outputs(const ir::Operator& layer) const {
-    const ChannelStatistics& inputs = calibration_.tensors[static_cast<std::size_t>(layer.inputs[0])].channels;
+    const ChannelStatistics& inputs = calibration_.tensors[reef::at(layer.inputs[0])].channels;
     const std::vector<float> weights = float_values(model_, tensor(layer.inputs[1]));
     std::vector<float> means = float_values(model_, tensor(layer.inputs[2]));
     const std::size_t length = inputs.sum.size();
@@ -180,14 +179,14 @@ class AttentionCentring {
   void add_to_bias(std::int32_t bias, const std::vector<double>& change) {
     std::vector<float> values = float_values(model_, tensor(bias));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(values[i] + change[i]);
-    set_constant(model_, graph_.tensors[static_cast<std::size_t>(bias)], values);
+    set_constant(model_, graph_.tensors[reef::at(bias)], values);
   }
 
   bool centre(const ir::Operator& product) {
     const ir::Operator* before = layer_before(product.inputs[1]);
     const std::int32_t behind = layer_input_behind(product.outputs[0]);
     if (before == nullptr || behind < 0) return false;
-    const ir::Operator& after = graph_.operators[static_cast<std::size_t>(index_.consumers(behind)[0])];
+    const ir::Operator& after = graph_.operators[reef::at(index_.consumers(behind)[0])];
     const std::vector<float> means = mean_outputs(*before);
     if (means.empty() || tensor(behind).shape.last() != tensor(after.inputs[1]).shape.last()) return false;
     // Which channels come to V, and to nobody else?
@@ -230,10 +229,10 @@ class AttentionCentring {
   // All tensors from `last` back to `first`, with only moves between them: they hold something else now.
   void rename(std::int32_t last, std::int32_t first) {
     for (std::int32_t t = last;;) {
-      std::string& name = graph_.tensors[static_cast<std::size_t>(t)].name;
+      std::string& name = graph_.tensors[reef::at(t)].name;
       if (!name.ends_with(kCentredSuffix)) name += kCentredSuffix;
       if (t == first) return;
-      const auto& inputs = graph_.operators[static_cast<std::size_t>(index_.producer(t))].inputs;
+      const auto& inputs = graph_.operators[reef::at(index_.producer(t))].inputs;
       t = *std::find_if(inputs.begin(), inputs.end(),
                         [&](std::int32_t input) { return input >= 0 && tensor(input).type == ir::DataType::kFloat32; });
     }

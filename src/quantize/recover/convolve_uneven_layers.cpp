@@ -39,9 +39,7 @@ double ratio_of_roundings(const std::vector<float>& weights, std::size_t row) {
 
 bool is_uneven(const ir::Model& model, const ir::Operator& op) {
   if (op.type != Op::FULLY_CONNECTED || op.attributes.get_enum("weights_format", "DEFAULT") != "DEFAULT") return false;
-  const auto tensor = [&](std::int32_t t) -> const ir::Tensor& {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
-  };
+  const auto tensor = [&](std::int32_t t) -> const ir::Tensor& { return model.subgraphs[0].tensors[at(t)]; };
   const ir::Tensor &x = tensor(op.inputs[0]), &weights = tensor(op.inputs[1]), &y = tensor(op.outputs[0]);
   if (!is_float_constant(model, weights) || weights.shape.rank() != 2 || weights.shape.elements() <= 0) return false;
   if (!x.shape_signature.empty() || !y.shape_signature.empty() || x.shape.elements() <= 0) return false;

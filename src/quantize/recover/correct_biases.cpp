@@ -34,11 +34,10 @@ bool correct_one(ir::Model& model, const State& state, std::size_t number, const
   const OpRule& rule = *decision.rule;
   const auto bias_place = static_cast<std::size_t>(rule.bias);
   if (op.inputs.size() <= bias_place || op.inputs[bias_place] < 0) return false;
-  const auto input = static_cast<std::size_t>(op.inputs[static_cast<std::size_t>(rule.input)]);
+  const auto input = static_cast<std::size_t>(op.inputs[at(rule.input)]);
   const ChannelStatistics& channels = state.calibration->tensors[input].channels;
   if (channels.count == 0) return false;
-  const ir::Tensor& weights =
-      graph.tensors[static_cast<std::size_t>(op.inputs[static_cast<std::size_t>(rule.weights)])];
+  const ir::Tensor& weights = graph.tensors[at(op.inputs[at(rule.weights)])];
   const std::vector<float> values = float_values(model, weights);
   WeightRequest request;
   request.layout = channel_layout(weights.shape, is_per_channel(op, options) ? rule.channel_axis : -1);
@@ -47,7 +46,7 @@ bool correct_one(ir::Model& model, const State& state, std::size_t number, const
   const auto rounded = state.plan.rounded_weights.find(static_cast<std::int32_t>(number));
   const std::vector<std::int8_t> q =
       rounded != state.plan.rounded_weights.end() ? rounded->second : round_weights(values, request.layout, scales);
-  ir::Tensor bias_tensor = graph.tensors[static_cast<std::size_t>(op.inputs[bias_place])];
+  ir::Tensor bias_tensor = graph.tensors[at(op.inputs[bias_place])];
   std::vector<float> bias = float_values(model, bias_tensor);
   std::vector<double> shift(bias.size(), 0);
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -122,10 +121,10 @@ Status correct_outputs(Session& session) {
   for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
     const std::int32_t producer = index.producer(session.compared(o));
     if (producer < 0) continue;
-    ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
-    const auto place = bias_place_of(op, session.best().plan.decisions[static_cast<std::size_t>(producer)]);
+    ir::Operator& op = graph.operators[at(producer)];
+    const auto place = bias_place_of(op, session.best().plan.decisions[at(producer)]);
     if (!place) continue;
-    ir::Tensor bias_tensor = graph.tensors[static_cast<std::size_t>(op.inputs[*place])];
+    ir::Tensor bias_tensor = graph.tensors[at(op.inputs[*place])];
     std::vector<float> bias = float_values(model, bias_tensor);
     const std::vector<double> errors = mean_errors(session.reference(), outputs, o, bias.size());
     for (std::size_t c = 0; c < bias.size(); ++c) bias[c] = static_cast<float>(bias[c] - errors[c]);

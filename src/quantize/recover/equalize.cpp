@@ -49,7 +49,7 @@ class Equalizer {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[at(t)]; }
   bool owns_constant(std::int32_t t) const { return is_own_constant(model_, index_, t); }
 
   std::optional<Pair> pair_from(std::size_t number) const {
@@ -117,7 +117,7 @@ class Equalizer {
         const float f = factor[channel_of(k, values.size())];
         values[k] = divide ? values[k] / f : values[k] * f;
       }
-      set_constant(model_, graph_.tensors[static_cast<std::size_t>(t)], values);
+      set_constant(model_, graph_.tensors[at(t)], values);
     };
     const auto innermost = [&](std::size_t k, std::size_t) { return k % channels; };
     const auto outermost = [&](std::size_t k, std::size_t size) { return k / (size / channels); };
@@ -128,7 +128,7 @@ class Equalizer {
     }
     if (a.inputs.size() > 2 && a.inputs[2] >= 0) change(a.inputs[2], innermost, true);
     change(b.inputs[1], innermost, false);
-    graph_.tensors[static_cast<std::size_t>(a.outputs[0])].name += kEqualizedSuffix;
+    graph_.tensors[at(a.outputs[0])].name += kEqualizedSuffix;
     factors_[a.outputs[0]] = factor;
   }
 
@@ -142,7 +142,7 @@ class Equalizer {
 }  // namespace
 
 std::vector<float> channel_limits(const Calibration& calibration, std::int32_t tensor) {
-  const ChannelStatistics& seen = calibration.tensors[static_cast<std::size_t>(tensor)].channels;
+  const ChannelStatistics& seen = calibration.tensors[at(tensor)].channels;
   if (seen.count == 0) return {};
   const float room = 1 + kHalfRoom / (kHalfRoom + static_cast<float>(calibration.samples));
   std::vector<float> limits(seen.sum.size());

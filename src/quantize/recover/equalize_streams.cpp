@@ -119,7 +119,7 @@ class StreamFinder {
            std::find(axes.begin(), axes.end(), -1) == axes.end();
   }
 
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[at(t)]; }
   std::int32_t width_of(std::int32_t t) const {
     if (t < 0 || tensor(t).type != ir::DataType::kFloat32 || tensor(t).shape.rank() < 1) return -1;
     return tensor(t).shape.last();
@@ -128,13 +128,13 @@ class StreamFinder {
   bool is_own_constant(std::int32_t t) const { return quantize::is_own_constant(model_, index_, t); }
 
   std::int32_t root(std::int32_t t) {
-    while (group_[static_cast<std::size_t>(t)] != t) {
-      auto& up = group_[static_cast<std::size_t>(t)];
-      t = up = group_[static_cast<std::size_t>(up)];
+    while (group_[at(t)] != t) {
+      auto& up = group_[at(t)];
+      t = up = group_[at(up)];
     }
     return t;
   }
-  void join(std::int32_t a, std::int32_t b) { group_[static_cast<std::size_t>(root(a))] = root(b); }
+  void join(std::int32_t a, std::int32_t b) { group_[at(root(a))] = root(b); }
 
   std::optional<Stream> stream_of(const std::vector<std::int32_t>& members) const {
     Stream stream;
@@ -144,7 +144,7 @@ class StreamFinder {
     for (const std::int32_t t : members) {
       const std::int32_t producer = index_.producer(t);
       if (producer < 0 || index_.is_output(t)) return std::nullopt;
-      if (!add_writer(graph_.operators[static_cast<std::size_t>(producer)], stream)) return std::nullopt;
+      if (!add_writer(graph_.operators[at(producer)], stream)) return std::nullopt;
       for (const std::int32_t reader : index_.consumers(t)) {
         const auto number = static_cast<std::size_t>(reader);
         if (!add_reader(graph_.operators[number], t, stream)) stream.unable.push_back({number, t});
@@ -223,7 +223,7 @@ class StreamScaler {
       for (const Constant& constant : stream.read) change(constant, factors, false);
       for (const Reader& reader : stream.unable) give_as_it_was(reader, factors);
       for (const std::int32_t t : stream.members) {
-        graph_.tensors[static_cast<std::size_t>(t)].name += kEqualizedSuffix;
+        graph_.tensors[at(t)].name += kEqualizedSuffix;
         factors_[t] = factors;
       }
       ++count;
@@ -249,7 +249,7 @@ class StreamScaler {
   }
 
   void change(const Constant& constant, const std::vector<float>& factors, bool divide) {
-    ir::Tensor& tensor = graph_.tensors[static_cast<std::size_t>(constant.tensor)];
+    ir::Tensor& tensor = graph_.tensors[at(constant.tensor)];
     std::vector<float> values = float_values(model_, tensor);
     const std::size_t block = constant.channels_are_last ? 1 : values.size() / factors.size();
     for (std::size_t k = 0; k < values.size(); ++k) {
@@ -263,7 +263,7 @@ class StreamScaler {
     auto [copy, is_new] = copies_.try_emplace(reader.tensor, -1);
     if (is_new) {
       graph::Appender make(model_);
-      const ir::Tensor scaled = graph_.tensors[static_cast<std::size_t>(reader.tensor)];
+      const ir::Tensor scaled = graph_.tensors[at(reader.tensor)];
       copy->second = make.add_tensor(scaled.name, scaled.shape);
       graph_.tensors.back().shape_signature = scaled.shape_signature;
       const std::int32_t s =

@@ -23,7 +23,7 @@ std::set<std::int32_t> ancestors_of(const ir::Subgraph& graph, const ir::Uses& i
   std::set<std::int32_t> found = {last};
   std::vector<std::int32_t> open = {last};
   while (!open.empty()) {
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(open.back())];
+    const ir::Operator& op = graph.operators[at(open.back())];
     open.pop_back();
     for (const std::int32_t t : op.inputs) {
       const std::int32_t producer = t < 0 ? -1 : index.producer(t);
@@ -36,7 +36,7 @@ std::set<std::int32_t> ancestors_of(const ir::Subgraph& graph, const ir::Uses& i
 std::vector<std::int32_t> in_integers(const std::set<std::int32_t>& ops, const std::vector<Decision>& decisions) {
   std::vector<std::int32_t> result;
   for (const std::int32_t op : ops) {
-    if (decisions[static_cast<std::size_t>(op)].treatment == Treatment::kInteger) result.push_back(op);
+    if (decisions[at(op)].treatment == Treatment::kInteger) result.push_back(op);
   }
   return result;
 }
@@ -55,7 +55,7 @@ std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vect
     std::set<std::int32_t> seen(open.begin(), open.end());
     int means = 0;
     while (!open.empty() && seen.size() < 32) {
-      const ir::Operator& op = graph.operators[static_cast<std::size_t>(open.back())];
+      const ir::Operator& op = graph.operators[at(open.back())];
       found.insert(open.back());
       open.pop_back();
       means += op.type == Op::MEAN ? 1 : 0;
@@ -63,10 +63,10 @@ std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vect
       for (const std::int32_t t : op.inputs) {
         if (t < 0 || index.producer(t) < 0) continue;
         const std::int32_t p = index.producer(t);
-        const ir::Operator& before = graph.operators[static_cast<std::size_t>(p)];
+        const ir::Operator& before = graph.operators[at(p)];
         const bool is_residual =
             before.type == Op::ADD && std::none_of(before.inputs.begin(), before.inputs.end(), [&](auto x) {
-              return x >= 0 && is_float_constant(model, graph.tensors[static_cast<std::size_t>(x)]);
+              return x >= 0 && is_float_constant(model, graph.tensors[at(x)]);
             });
         if (!is_arithmetic(before) || is_residual || !seen.insert(p).second) continue;
         open.push_back(p);
@@ -74,7 +74,7 @@ std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vect
     }
     for (const std::int32_t t : graph.operators[i].outputs) {
       for (const std::int32_t reader : index.consumers(t)) {
-        if (is_arithmetic(graph.operators[static_cast<std::size_t>(reader)])) found.insert(reader);
+        if (is_arithmetic(graph.operators[at(reader)])) found.insert(reader);
       }
     }
   }
@@ -90,7 +90,7 @@ std::vector<std::int32_t> spectrum_front_end(const ir::Model& model, const std::
     if (type != Op::LOG && type != Op::SQRT && type != Op::POW) continue;
     const std::set<std::int32_t> before = ancestors_of(graph, index, static_cast<std::int32_t>(i));
     const auto layers = std::count_if(before.begin(), before.end(), [&](std::int32_t op) {
-      const OpRule* rule = rule_of(graph.operators[static_cast<std::size_t>(op)].type);
+      const OpRule* rule = rule_of(graph.operators[at(op)].type);
       return rule != nullptr && (rule->kind == RuleKind::kWeighted || rule->kind == RuleKind::kRecurrent);
     });
     if (layers <= kMostFrontLayers) found.insert(before.begin(), before.end());

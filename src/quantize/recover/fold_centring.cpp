@@ -55,7 +55,7 @@ class Finder {
     if (!is_centring(sub) || index_.is_output(sub.outputs[0])) return std::nullopt;
     const std::int32_t x = sub.inputs[0];
     for (const std::int32_t reader : index_.consumers(x)) {
-      const ir::Operator& op = graph_.operators[static_cast<std::size_t>(reader)];
+      const ir::Operator& op = graph_.operators[reef::at(reader)];
       const bool is_difference = (op.type == Op::SUB || op.type == Op::SQUARED_DIFFERENCE) && op.inputs[0] == x;
       if (is_difference ? !is_mean_of(op.inputs[1], x) : !is_mean_of(op.outputs[0], x)) return std::nullopt;
     }
@@ -69,7 +69,7 @@ class Finder {
     if (!is_centring(sub)) return std::nullopt;
     const std::int32_t c = sub.outputs[0];
     for (const std::int32_t reader : index_.consumers(c)) {
-      const ir::Operator& mul = graph_.operators[static_cast<std::size_t>(reader)];
+      const ir::Operator& mul = graph_.operators[reef::at(reader)];
       if (mul.type != Op::MUL || is_activated(mul) || index_.is_output(c) || mul.inputs[0] == mul.inputs[1]) continue;
       const std::int32_t factor = mul.inputs[mul.inputs[0] == c ? 1 : 0];
       const ir::Shape& factors = tensor(factor).shape;
@@ -83,7 +83,7 @@ class Finder {
   }
 
  private:
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[reef::at(t)]; }
   static bool is_activated(const ir::Operator& op) {
     return op.attributes.get_enum("fused_activation_function", "NONE") != "NONE";
   }
@@ -99,7 +99,7 @@ class Finder {
     if (is_own_constant(t)) return sources.rows.push_back(t), true;
     const std::int32_t producer = index_.producer(t);
     if (producer < 0) return false;
-    const ir::Operator& op = graph_.operators[static_cast<std::size_t>(producer)];
+    const ir::Operator& op = graph_.operators[reef::at(producer)];
     if (is_activated(op)) return false;
     sources.sums.push_back(t);
     const auto is_alone = [&](std::int32_t operand) { return operand >= 0 && index_.has_one_use(operand); };
@@ -125,7 +125,7 @@ class Finder {
   bool is_mean_of(std::int32_t mean, std::int32_t x) const {
     const std::int32_t producer = index_.producer(mean);
     if (producer < 0 || x < 0) return false;
-    const ir::Operator& op = graph_.operators[static_cast<std::size_t>(producer)];
+    const ir::Operator& op = graph_.operators[reef::at(producer)];
     if (op.type != Op::MEAN || op.inputs[0] != x) return false;
     ir::Shape expected = tensor(x).shape;
     if (expected.rank() < 2) return false;
@@ -138,7 +138,7 @@ class Finder {
     if (index_.is_output(t) || index_.consumers(t).empty()) return std::nullopt;
     std::vector<std::size_t> layers;
     for (const std::int32_t reader : index_.consumers(t)) {
-      const ir::Operator& op = graph_.operators[static_cast<std::size_t>(reader)];
+      const ir::Operator& op = graph_.operators[reef::at(reader)];
       if ((op.type != Op::FULLY_CONNECTED && op.type != Op::CONV_2D) || op.inputs[0] != t) return std::nullopt;
       const std::int32_t weights = op.inputs[1];
       if (!is_own_constant(weights) || tensor(weights).shape.rank() < 2) return std::nullopt;
@@ -155,7 +155,7 @@ class Finder {
 
 // Takes the mean along one axis from a constant's values. The axis is the first or the last.
 void centre(ir::Model& model, std::int32_t constant, bool along_last) {
-  ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(constant)];
+  ir::Tensor& tensor = model.subgraphs[0].tensors[reef::at(constant)];
   std::vector<float> values = float_values(model, tensor);
   const auto length = static_cast<std::size_t>(along_last ? tensor.shape.last() : tensor.shape[0]);
   const std::size_t lines = length == 0 ? 0 : values.size() / length, step = along_last ? 1 : lines;
@@ -197,7 +197,7 @@ int fold_in_front(ir::Model& model) {
   for (const Sources& sources : found) {
     for (const std::int32_t constant : sources.rows) centre(model, constant, true);
     for (const std::int32_t constant : sources.channels) centre(model, constant, false);
-    for (const std::int32_t sum : sources.sums) graph.tensors[static_cast<std::size_t>(sum)].name += kCentredSuffix;
+    for (const std::int32_t sum : sources.sums) graph.tensors[reef::at(sum)].name += kCentredSuffix;
     use_without_mean(graph, ir::Operator(graph.operators[sources.subtraction]));
   }
   drop_unread(model);

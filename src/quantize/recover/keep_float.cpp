@@ -43,12 +43,11 @@ std::vector<bool> between_layers(const State& state) {
   };
   std::vector<bool> follows(graph.tensors.size(), false), leads(graph.tensors.size(), false);  // a layer; by tensor
   const auto any_of = [](const std::vector<std::int32_t>& tensors, const std::vector<bool>& marked) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [&](auto t) { return t >= 0 && marked[static_cast<std::size_t>(t)]; });
+    return std::any_of(tensors.begin(), tensors.end(), [&](auto t) { return t >= 0 && marked[at(t)]; });
   };
   const auto mark = [](const std::vector<std::int32_t>& tensors, std::vector<bool>& marked) {
     for (const std::int32_t t : tensors) {
-      if (t >= 0) marked[static_cast<std::size_t>(t)] = true;
+      if (t >= 0) marked[at(t)] = true;
     }
   };
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
@@ -82,7 +81,7 @@ std::vector<FloatCandidate> candidates(const State& state, bool anywhere) {
   if (anywhere) return result;
   const std::vector<bool> is_between = between_layers(state);
   for (FloatCandidate& candidate : result) {
-    std::erase_if(candidate.ops, [&](std::int32_t op) { return is_between[static_cast<std::size_t>(op)]; });
+    std::erase_if(candidate.ops, [&](std::int32_t op) { return is_between[at(op)]; });
   }
   std::erase_if(result, [](const FloatCandidate& candidate) { return candidate.ops.empty(); });
   return result;

@@ -86,9 +86,9 @@ class Normalizer {
     std::optional<ConstantTokens> constants = std::nullopt;
   };
 
-  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
-  const ir::Operator& op(std::int32_t number) const { return graph_.operators[static_cast<std::size_t>(number)]; }
-  const TensorStatistics& seen(std::int32_t t) const { return calibration_.tensors[static_cast<std::size_t>(t)]; }
+  const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[reef::at(t)]; }
+  const ir::Operator& op(std::int32_t number) const { return graph_.operators[reef::at(number)]; }
+  const TensorStatistics& seen(std::int32_t t) const { return calibration_.tensors[reef::at(t)]; }
   // The operator of this type that computes `t`; -1: another does, or none.
   std::int32_t maker(const ir::Uses& uses, std::int32_t t, Op type) const {
     const std::int32_t number = t < 0 ? -1 : uses.producer(t);
@@ -167,9 +167,7 @@ class Normalizer {
   }
 
   void add_constants(const std::vector<ir::Operator>& before, const Place& place, const ir::Operator& product) {
-    const auto from = [&](std::int32_t index) -> const ir::Operator& {
-      return before[static_cast<std::size_t>(index)];
-    };
+    const auto from = [&](std::int32_t index) -> const ir::Operator& { return before[reef::at(index)]; };
     const ir::Operator &sum = from(place.sum), &root = from(place.root);
     const ir::Shape shape = tensor(place.centred).shape;
     const float guard = float_values(model_, tensor(sum.inputs[1]))[0];
@@ -204,9 +202,7 @@ class Normalizer {
   }
 
   void add_passes(const std::vector<ir::Operator>& before, const Place& place, const ir::Operator& product) {
-    const auto from = [&](std::int32_t index) -> const ir::Operator& {
-      return before[static_cast<std::size_t>(index)];
-    };
+    const auto from = [&](std::int32_t index) -> const ir::Operator& { return before[reef::at(index)]; };
     const ir::Operator &mean = from(place.mean), &sum = from(place.sum), &root = from(place.root);
     const TensorStatistics& variance = seen(mean.outputs[0]);
     const float guard = float_values(model_, tensor(sum.inputs[1]))[0];

@@ -60,7 +60,7 @@ std::vector<FloatCandidate> candidates(const State& state) {
 
 double work_of_ops(const ir::Model& model, const std::vector<std::int32_t>& ops) {
   double sum = 0;
-  for (const std::int32_t op : ops) sum += work_of(model, model.subgraphs[0].operators[static_cast<std::size_t>(op)]);
+  for (const std::int32_t op : ops) sum += work_of(model, model.subgraphs[0].operators[at(op)]);
   return sum;
 }
 

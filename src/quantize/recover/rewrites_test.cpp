@@ -77,7 +77,7 @@ class Network {
   }
   std::int32_t transpose(std::int32_t from, std::vector<std::int32_t> order) {
     ir::Shape shape;
-    for (const std::int32_t d : order) shape.push_back(graph().tensors[static_cast<std::size_t>(from)].shape[d]);
+    for (const std::int32_t d : order) shape.push_back(graph().tensors[at(from)].shape[d]);
     return add("TRANSPOSE", "TransposeOptions", {from, ints(order)}, shape);
   }
   std::int32_t dense(std::int32_t from, std::int32_t outputs, float bias_mean = 0) {
@@ -107,9 +107,9 @@ class Network {
   std::int32_t attention(std::int32_t from, float value_bias) {
     const std::int32_t qkv = dense(from, 3 * kWidth);
     std::int32_t bias = last().inputs[2];
-    std::vector<float> values = float_values(model, graph().tensors[static_cast<std::size_t>(bias)]);
+    std::vector<float> values = float_values(model, graph().tensors[at(bias)]);
     for (std::size_t i = 2 * kWidth; i < values.size(); ++i) values[i] += value_bias;
-    set_constant(model, graph().tensors[static_cast<std::size_t>(bias)], values);
+    set_constant(model, graph().tensors[at(bias)], values);
     const std::int32_t heads = transpose(reshape(qkv, {kRows, 6, kWidth / 2}), {1, 0, 2});
     const std::int32_t apart = reshape(heads, {3, 2, kRows, kWidth / 2});
     const std::int32_t axis = ints({0});
@@ -201,7 +201,7 @@ TEST(QuantizeRewrites, TokensOfVeryDifferentSizeAreNormalizedTwice) {
   const std::int32_t sizes = net.floats({1, kRows, 1}, 1, 0);
   std::vector<float> values(kRows, 1.0F);
   values[0] = 0.1F;
-  set_constant(net.model, net.graph().tensors[static_cast<std::size_t>(sizes)], values);
+  set_constant(net.model, net.graph().tensors[at(sizes)], values);
   const std::int32_t tokens = net.add("MUL", "MulOptions", {net.x, sizes}, {1, kRows, kWidth});
   const auto model = net.done(net.normalization(tokens, 1e-9F));
   ir::Model changed = *model;
@@ -224,9 +224,9 @@ TEST(QuantizeRewrites, ConstantTokensAreNormalizedBeforehand) {
   net.graph().tensors.back().shape = {3, 2};
   const std::int32_t padded = net.add("PAD", "PadOptions", {net.x, amounts}, more);
   const std::int32_t token = net.floats(more, 0.01F, 0.02F);
-  std::vector<float> values = float_values(net.model, net.graph().tensors[static_cast<std::size_t>(token)]);
+  std::vector<float> values = float_values(net.model, net.graph().tensors[at(token)]);
   std::fill(values.begin() + kWidth, values.end(), 0.0F);
-  set_constant(net.model, net.graph().tensors[static_cast<std::size_t>(token)], values);
+  set_constant(net.model, net.graph().tensors[at(token)], values);
   const std::int32_t tokens = net.add("ADD", "AddOptions", {padded, token}, more);
   const auto mean_of = [&](std::int32_t from) {
     const std::int32_t result = net.add("MEAN", "ReducerOptions", {from, net.ints({2})}, narrow);
@@ -251,7 +251,7 @@ TEST(QuantizeRewrites, ConstantTokensAreNormalizedBeforehand) {
 TEST(QuantizeRewrites, SumsInFrontOfANormalizationLeaveTheirMeansOut) {
   Network net;
   const ir::Shape wide{1, kRows, kWidth};
-  const std::int32_t sum = net.add("ADD", "AddOptions", {net.dense(net.x, kWidth), net.floats(wide, 2, 1)}, wide);
+  const std::int32_t sum = net.add("ADD", "AddOptions", {net.dense(net.x, kWidth), net.floats(wide, 8, 1)}, wide);
   const std::int32_t normalized = net.normalization(sum);
   const std::int32_t more = net.add("ADD", "AddOptions", {normalized, net.dense(normalized, kWidth)}, wide);
   const auto model = net.done(more);
@@ -343,7 +343,7 @@ TEST(QuantizeRewrites, ValuesOfAttentionAreCentred) {
   const auto again = calibrate(std::make_shared<const ir::Model>(changed), samples, kSamples, {});
   ASSERT_TRUE(again.ok());
   const auto reach = [&](const Calibration& c) {
-    const TensorStatistics& v = c.tensors[static_cast<std::size_t>(net.split_value)];
+    const TensorStatistics& v = c.tensors[at(net.split_value)];
     return std::max(std::abs(v.min), std::abs(v.max));
   };
   EXPECT_LT(reach(*again), reach(*seen) - 1);
@@ -416,7 +416,7 @@ struct Block {
   }
   static void loud(Network& net, const ir::Operator& layer) {
     for (const std::int32_t t : {layer.inputs[1], layer.inputs[2]}) {
-      ir::Tensor& tensor = net.graph().tensors[static_cast<std::size_t>(t)];
+      ir::Tensor& tensor = net.graph().tensors[at(t)];
       std::vector<float> values = float_values(net.model, tensor);
       const std::size_t row = values.size() / kWidth;
       for (std::size_t k = 0; k < 2 * row; ++k) values[k] *= 30;
@@ -445,7 +445,7 @@ TEST(QuantizeRewrites, ResidualStreamsAreEqualized) {
   const Block block(net);
   // The layer behind looks at the quiet channels as much as at the loud ones.
   const std::int32_t output = net.dense(net.normalization(block.sum), 10);
-  ir::Tensor& weights = net.graph().tensors[static_cast<std::size_t>(net.last().inputs[1])];
+  ir::Tensor& weights = net.graph().tensors[at(net.last().inputs[1])];
   std::vector<float> values = float_values(net.model, weights);
   for (std::size_t k = 0; k < values.size(); ++k) values[k] *= k % kWidth < 2 ? 1 / 30.0f : 1;
   set_constant(net.model, weights, values);
@@ -463,7 +463,7 @@ TEST(QuantizeRewrites, ResidualStreamsAreEqualized) {
   ASSERT_TRUE(again.ok());
   for (const std::int32_t t : {block.first, block.second, block.sum}) {
     const auto quietest = [&](const Calibration& c) {
-      const TensorStatistics& all = c.tensors[static_cast<std::size_t>(t)];
+      const TensorStatistics& all = c.tensors[at(t)];
       float least = std::numeric_limits<float>::infinity();
       for (std::size_t i = 0; i < kWidth; ++i) {
         least = std::min(least, std::max(-all.channels.min[i], all.channels.max[i]));
@@ -471,8 +471,7 @@ TEST(QuantizeRewrites, ResidualStreamsAreEqualized) {
       return least / std::max(-all.min, all.max);
     };
     EXPECT_GT(quietest(*again), 3 * quietest(*seen)) << t;
-    const TensorStatistics &before = seen->tensors[static_cast<std::size_t>(t)],
-                           &after = again->tensors[static_cast<std::size_t>(t)];
+    const TensorStatistics &before = seen->tensors[at(t)], &after = again->tensors[at(t)];
     EXPECT_LE(std::max(-after.min, after.max), 1.0001f * std::max(-before.min, before.max));  // no step grows
   }
   EXPECT_GT(equalized_gain(*model), 3);
@@ -530,9 +529,9 @@ TEST(QuantizeRewrites, TablesAreHeldWholeAlsoWhereNoSampleLooked) {
   Network net;
   net.graph().tensors[0] = testing::tensor(ir::DataType::kInt32, {1, kRows});
   const std::int32_t table = net.floats({8, kWidth}, 0, 1);
-  std::vector<float> values = float_values(net.model, net.graph().tensors[static_cast<std::size_t>(table)]);
+  std::vector<float> values = float_values(net.model, net.graph().tensors[at(table)]);
   values[7 * kWidth] = 50;  // of the last row
-  set_constant(net.model, net.graph().tensors[static_cast<std::size_t>(table)], values);
+  set_constant(net.model, net.graph().tensors[at(table)], values);
   const std::int32_t rows = net.add("GATHER", "GatherOptions", {table, net.x}, {1, kRows, kWidth});
   const auto model = net.done(net.dense(rows, 10));
   QuantizeOptions options;
@@ -541,7 +540,7 @@ TEST(QuantizeRewrites, TablesAreHeldWholeAlsoWhereNoSampleLooked) {
   const auto result = quantize(*model, &samples, options);
   ASSERT_TRUE(result.ok()) << result.status().message();
   const ir::Subgraph& graph = result->model.subgraphs[0];
-  const ir::Quantization& scale = graph.tensors[static_cast<std::size_t>(graph.operators[0].inputs[0])].quantization;
+  const ir::Quantization& scale = graph.tensors[at(graph.operators[0].inputs[0])].quantization;
   ASSERT_EQ(graph.operators[0].type, "GATHER");
   EXPECT_GE(scale.scale[0] * static_cast<float>(127 - scale.zero_point[0]), 49.5f);
 }
@@ -566,7 +565,7 @@ TEST(QuantizeRewrites, ComparisonsHaveScalesThatTfliteTakes) {
     const ir::Shape wide{1, kRows, kWidth};
     const std::int32_t above = net.add("RELU", "", {net.x}, wide);
     const std::int32_t is_bright = net.add("GREATER", "GreaterOptions", {above, constant}, wide);
-    net.graph().tensors[static_cast<std::size_t>(is_bright)].type = ir::DataType::kBool;
+    net.graph().tensors[at(is_bright)].type = ir::DataType::kBool;
     const auto model = net.done(is_bright);
     QuantizeOptions options;
     options.input_type = IoType::kFloat32;
@@ -577,7 +576,7 @@ TEST(QuantizeRewrites, ComparisonsHaveScalesThatTfliteTakes) {
     for (const ir::Operator& op : result->model.subgraphs[0].operators) {
       if (op.type != "GREATER") continue;
       for (const std::int32_t t : op.inputs) {
-        EXPECT_NE(result->model.subgraphs[0].tensors[static_cast<std::size_t>(t)].quantization.scale[0], 1.0f);
+        EXPECT_NE(result->model.subgraphs[0].tensors[at(t)].quantization.scale[0], 1.0f);
       }
     }
   }

@@ -99,15 +99,14 @@ Status round_layer(Session& session, State& state, std::size_t number) {
   const ir::Model& model = *state.model;
   const ir::Subgraph& graph = model.subgraphs[0];
   const ir::Operator& op = graph.operators[number];
-  const ir::Tensor& weights = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
-  const ir::Shape output = graph.tensors[static_cast<std::size_t>(op.outputs[0])].shape;
+  const ir::Tensor& weights = graph.tensors[reef::at(op.inputs[1])];
+  const ir::Shape output = graph.tensors[reef::at(op.outputs[0])].shape;
   Layer layer;
   layer.op = number;
   layer.outputs = static_cast<std::size_t>(weights.shape[0]);
   layer.length = static_cast<std::size_t>(weights.shape.product(1, weights.shape.rank()));
   if (layer.length > kLongestDotProduct) return ok_status();
-  if (op.type == Op::CONV_2D &&
-      weights.shape.last() != graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape.last()) {
+  if (op.type == Op::CONV_2D && weights.shape.last() != graph.tensors[reef::at(op.inputs[0])].shape.last()) {
     return ok_status();  // grouped
   }
   layer.moments.assign(layer.length * layer.length, 0);

@@ -21,7 +21,7 @@ constexpr std::string_view kMaskRow = "with mask row";
 constexpr std::string_view kInitialOutput = "initial output";
 
 const ir::Operator& operator_of(const ir::Model& model, const Candidate& candidate) {
-  return model.subgraphs[0].operators[static_cast<std::size_t>(candidate.op)];
+  return model.subgraphs[0].operators[at(candidate.op)];
 }
 
 std::vector<std::uint8_t> padded(std::vector<std::uint8_t> bytes) {
@@ -33,8 +33,8 @@ std::vector<std::uint8_t> padded(std::vector<std::uint8_t> bytes) {
 Result<SelectionMatrix> channel_padding_of(const ir::Model& model, const ir::Operator& op) {
   const ir::Subgraph& graph = model.subgraphs[0];
   REEF_REQUIRE(op.inputs.size() >= 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0, "PAD lacks operands");
-  const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
-  const ir::Tensor& paddings = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
+  const ir::Tensor& input = graph.tensors[at(op.inputs[0])];
+  const ir::Tensor& paddings = graph.tensors[at(op.inputs[1])];
   const Bytes& data = ir::constant_data(model, paddings);
   if (paddings.type != ir::DataType::kInt32 || input.shape.rank() == 0 ||
       data.size() != 8 * static_cast<std::size_t>(input.shape.rank())) {
@@ -85,7 +85,7 @@ Result<std::vector<std::uint8_t>> constant_bytes_of(const ir::Model& model, cons
   }
   for (const std::int32_t input : operator_of(model, candidate).inputs) {
     if (input < 0) continue;
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(input)];
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[at(input)];
     const Bytes& data = ir::constant_data(model, tensor);
     if (data.empty() || !ir::is_integer_8(tensor.type)) continue;
     std::vector<std::uint8_t> bytes(data.span().begin(), data.span().end());

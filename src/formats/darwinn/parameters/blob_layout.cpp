@@ -54,7 +54,7 @@ class Locator {
 
   // Parts of one operator (the gates of an LSTM) are told apart by their roles.
   bool is_located(const Candidate& candidate) const {
-    const std::vector<std::string>& roles = located_[static_cast<std::size_t>(candidate.op)];
+    const std::vector<std::string>& roles = located_[at(candidate.op)];
     return std::find(roles.begin(), roles.end(), candidate.role) != roles.end();
   }
 
@@ -90,7 +90,7 @@ class Locator {
     chunk.presence = candidate.presence;
     chunk.order = candidate.order;
     layout_.chunks.push_back(std::move(chunk));
-    if (!is_located(candidate)) located_[static_cast<std::size_t>(candidate.op)].push_back(candidate.role);
+    if (!is_located(candidate)) located_[at(candidate.op)].push_back(candidate.role);
   }
 
   void take_unknown(std::size_t offset) {
@@ -115,7 +115,7 @@ class Locator {
       BlobChunk& chunk = layout_.chunks[found->second];
       if (chunk.size != candidate.size || chunk.kind != candidate.kind) continue;
       chunk.also_for.push_back(candidate.op);
-      located_[static_cast<std::size_t>(candidate.op)].push_back(candidate.role);
+      located_[at(candidate.op)].push_back(candidate.role);
     }
   }
 

@@ -36,9 +36,9 @@ Result<ConstantOperands> constant_operands_of(const ir::Model& model, const ir::
   REEF_REQUIRE(op.inputs.size() >= 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0 && !op.outputs.empty(),
                "{} lacks operands", op.type);
   ConstantOperands found;
-  found.variable = &graph.tensors[static_cast<std::size_t>(op.inputs[0])];
-  found.constant = &graph.tensors[static_cast<std::size_t>(op.inputs[1])];
-  found.output = &graph.tensors[static_cast<std::size_t>(op.outputs[0])];
+  found.variable = &graph.tensors[at(op.inputs[0])];
+  found.constant = &graph.tensors[at(op.inputs[1])];
+  found.output = &graph.tensors[at(op.outputs[0])];
   found.values = ir::constant_data(model, *found.constant);
   if (found.values.empty() && (op.type == Op::MUL || op.type == Op::ADD)) {
     std::swap(found.variable, found.constant);

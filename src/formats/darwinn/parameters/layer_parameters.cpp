@@ -124,7 +124,7 @@ void fill_padding(const LayerGeometry& geometry, std::uint8_t zero_point, std::s
 // A byte that holds the weight zero point if the chunk is well formed; the final comparison says whether it is.
 std::uint8_t zero_point_in(std::span<const std::uint8_t> chunk, const LayerShape& shape, Presence presence,
                            const LayerGeometry& geometry) {
-  const auto at = [&](std::int64_t offset) { return chunk[static_cast<std::size_t>(offset)]; };
+  const auto at = [&](std::int64_t offset) { return chunk[reef::at(offset)]; };
   if (presence.zero_points) return at(geometry.zero_point_offset(0));
   if (shape.kind == LayerKind::kDepthwise) return at(geometry.weights_offset(0) + 1);  // in 1 of out 0
   if (shape.input_channels % kInputChannelsPerWord != 0) {

@@ -6,15 +6,17 @@
 #include <cstdint>
 #include <span>
 
+#include "base/at.h"
+
 namespace reef::darwinn {
 
 inline void store_u32(std::span<std::uint8_t> bytes, std::int64_t offset, std::uint32_t value) {
-  for (int i = 0; i < 4; ++i) bytes[static_cast<std::size_t>(offset + i)] = static_cast<std::uint8_t>(value >> (8 * i));
+  for (int i = 0; i < 4; ++i) bytes[at(offset + i)] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
 inline std::uint32_t load_u32(std::span<const std::uint8_t> bytes, std::int64_t offset) {
   std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value |= std::uint32_t{bytes[static_cast<std::size_t>(offset + i)]} << (8 * i);
+  for (int i = 0; i < 4; ++i) value |= std::uint32_t{bytes[at(offset + i)]} << (8 * i);
   return value;
 }
 

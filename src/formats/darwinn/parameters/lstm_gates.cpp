@@ -20,7 +20,7 @@ constexpr std::uint8_t kSignBit = kLstmInitialOutput;  // int8 zero, as the chip
 
 const ir::Tensor* operand(const ir::Subgraph& graph, const ir::Operator& op, std::size_t position) {
   if (position >= op.inputs.size() || op.inputs[position] < 0) return nullptr;
-  return &graph.tensors[static_cast<std::size_t>(op.inputs[position])];
+  return &graph.tensors[at(op.inputs[position])];
 }
 
 Status refuse_other_forms(const ir::Subgraph& graph, const ir::Operator& op) {

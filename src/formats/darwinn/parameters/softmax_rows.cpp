@@ -62,7 +62,7 @@ Result<SoftmaxRows> unpack_softmax_rows(std::span<const std::uint8_t> chunk) {
 Result<SoftmaxRows> softmax_rows_of(const ir::Subgraph& graph, const ir::Operator& op) {
   if (op.type != Op::SOFTMAX || op.is_custom()) return unsupported("{} is not SOFTMAX", op.type);
   REEF_REQUIRE(!op.inputs.empty() && op.inputs[0] >= 0, "SOFTMAX lacks its input");
-  const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+  const ir::Tensor& input = graph.tensors[at(op.inputs[0])];
   if (!ir::is_integer_8(input.type) || input.quantization.scale.size() != 1 || input.shape.rank() == 0) {
     return unsupported("the input '{}' of SOFTMAX is not an 8-bit tensor with one scale",
                        ir::describe_name(input.name));
