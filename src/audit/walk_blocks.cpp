@@ -14,7 +14,7 @@
 namespace reef::audit {
 namespace {
 
-constexpr std::size_t kReader = 0;  // the tensor unit, in the logs of all memories
+constexpr std::size_t kTensorReader = 0;  // the tensor unit, in the logs of all memories
 constexpr std::int64_t kUnits = 4;  // bytes of a word, quarters of a line
 constexpr std::size_t kMostIntervals = 1 << 14;
 
@@ -224,7 +224,7 @@ void Walk::note_block(TileState& tile, Worker& worker, const isa::TensorOperatio
   if (!block.is_written) worker.steps_of_nothing += block_steps_of_nothing(tile, worker, op, block);
   statistics_.reads += block.in.accesses + block.param.accesses;
   for (const Interval& interval : block.in.intervals) {
-    tile.narrow->note_reads(interval.first, interval.count, agent, kReader);
+    tile.narrow->note_reads(interval.first, interval.count, agent, kTensorReader);
   }
   for (const Interval& interval : block.param.intervals) note_lines_read(tile, interval.first, interval.count, agent);
   if (block.results == 0) return;

@@ -47,4 +47,12 @@ class Bytes {
   std::span<const std::uint8_t> view_;
 };
 
+// The elements of `values` as they lie in memory.
+template <typename T>
+std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
+  std::vector<std::uint8_t> result(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(result.data(), values.data(), result.size());
+  return result;
+}
+
 }  // namespace reef

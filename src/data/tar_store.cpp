@@ -26,23 +26,23 @@ constexpr std::uint64_t kMostTextBytes = 1 << 24;
 constexpr std::string_view kTruthEndings[] = {"cls", "label", "cls.txt", "label.txt", "id", "json", "txt"};
 constexpr std::string_view kTruthArrays[] = {"target.npy", "label.npy", "mask.npy", "labels.npy", "truth.npy"};
 
-struct Part {
+struct TarPart {
   std::string ending;  // behind the first dot, in small letters
   std::size_t shard = 0;
   tar::Member member;
 };
 struct Group {
   std::string key;
-  std::vector<Part> parts;
+  std::vector<TarPart> parts;
 
-  const Part* find(std::string_view ending) const {
-    const auto found = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.ending == ending; });
+  const TarPart* find(std::string_view ending) const {
+    const auto found = std::find_if(parts.begin(), parts.end(), [&](const TarPart& p) { return p.ending == ending; });
     return found == parts.end() ? nullptr : &*found;
   }
 };
 
-bool is_array(const Part& part) { return part.ending == "npy" || part.ending.ends_with(".npy"); }
-bool is_picture(const Part& part) { return is_picture_name("." + part.ending); }
+bool is_array(const TarPart& part) { return part.ending == "npy" || part.ending.ends_with(".npy"); }
+bool is_picture(const TarPart& part) { return is_picture_name("." + part.ending); }
 
 // "a/b/000123.seg.png": key "a/b/000123", ending "seg.png".
 std::pair<std::string, std::string> split_name(const std::string& name) {
@@ -69,7 +69,7 @@ class TarStore : public SampleStore {
 
   Result<StoredSample> stored(std::int64_t sample, const InputSpec& input) const override {
     const Group& from = group(sample);
-    const Part* const part = input_of(from, static_cast<std::size_t>(input.index));
+    const TarPart* const part = input_of(from, static_cast<std::size_t>(input.index));
     REEF_REQUIRE(part != nullptr, "'{}', sample '{}': it has no {}; it has {}", path_, from.key,
                  endings_.empty() ? "picture and no array" : "." + endings_[at(input.index)], list_of(from));
     if (is_array(*part)) {
@@ -88,7 +88,7 @@ class TarStore : public SampleStore {
     const Group& from = group(sample);
     REEF_REQUIRE(has_truth(), "'{}' does not say what is right: samples have no .cls and no .json; they have {}", path_,
                  list_of(from));
-    const Part* const part = from.find(truth_ending_);
+    const TarPart* const part = from.find(truth_ending_);
     REEF_REQUIRE(part != nullptr, "'{}', sample '{}': it has no .{}; it has {}", path_, from.key, truth_ending_,
                  list_of(from));
     auto result = read_part(*part);
@@ -97,7 +97,7 @@ class TarStore : public SampleStore {
   }
 
   bool holds_pictures() const override {
-    const Part* const part = input_of(groups_[0], 0);
+    const TarPart* const part = input_of(groups_[0], 0);
     return part != nullptr && !is_array(*part);
   }
   std::string describe() const override {
@@ -118,7 +118,7 @@ class TarStore : public SampleStore {
   }
   std::vector<FilePiece> pieces_of(std::int64_t sample) const override {
     std::vector<FilePiece> pieces;
-    for (const Part& part : group(sample).parts)
+    for (const TarPart& part : group(sample).parts)
       pieces.push_back({files_[part.shard]->path(), part.member.name, part.member.at, part.member.bytes});
     return pieces;
   }
@@ -129,7 +129,7 @@ class TarStore : public SampleStore {
 
   static std::string list_of(const Group& group) {
     std::vector<std::string> endings;
-    for (const Part& part : group.parts) endings.push_back("." + part.ending);
+    for (const TarPart& part : group.parts) endings.push_back("." + part.ending);
     return fmt::format("{}", fmt::join(endings, ", "));
   }
 
@@ -154,13 +154,13 @@ class TarStore : public SampleStore {
     return ok_status();
   }
 
-  const Part* input_of(const Group& from, std::size_t input) const {
+  const TarPart* input_of(const Group& from, std::size_t input) const {
     if (!endings_.empty()) return input < endings_.size() ? from.find(endings_[input]) : nullptr;
-    const auto first = [&](auto&& is_it) -> const Part* {
+    const auto first = [&](auto&& is_it) -> const TarPart* {
       const auto found = std::find_if(from.parts.begin(), from.parts.end(), is_it);
       return found == from.parts.end() ? nullptr : &*found;
     };
-    const Part* const picture = first(is_picture);
+    const TarPart* const picture = first(is_picture);
     return picture != nullptr ? picture : first(is_array);
   }
 
@@ -183,7 +183,7 @@ class TarStore : public SampleStore {
   Status find_inputs_by_name(const Group& first, const ir::Model& model) {
     for (std::size_t i = 0; i < input_count(&model); ++i) {
       const std::vector<std::string> names = input_names(&model, i);
-      const auto is_it = [&](const Part& part) {
+      const auto is_it = [&](const TarPart& part) {
         const std::string stem = part.ending.substr(0, part.ending.find('.'));
         return (is_array(part) || is_picture(part)) && std::find(names.begin(), names.end(), stem) != names.end();
       };
@@ -226,7 +226,7 @@ class TarStore : public SampleStore {
   Status label_groups(const std::string& file) {
     std::vector<NamedPicture> pictures;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      const Part* const part = input_of(groups_[i], 0);
+      const TarPart* const part = input_of(groups_[i], 0);
       pictures.push_back({part == nullptr ? groups_[i].key : part->member.name, i, {}});
     }
     if (file.empty()) {
@@ -243,20 +243,20 @@ class TarStore : public SampleStore {
     return ok_status();
   }
 
-  Result<Bytes> content(const Part& part, std::uint64_t most) const {
+  Result<Bytes> content(const TarPart& part, std::uint64_t most) const {
     REEF_REQUIRE(part.member.bytes <= most, "'{}', member '{}' has {} bytes; the most is {}", path_, part.member.name,
                  part.member.bytes, most);
     return files_[part.shard]->read(part.member.at, part.member.bytes);
   }
 
-  Result<numpy::Array> array_of(const Part& part) const {
+  Result<numpy::Array> array_of(const TarPart& part) const {
     REEF_ASSIGN_OR_RETURN(const Bytes file, content(part, std::uint64_t{1} << 32));
     auto array = numpy::read_npy(file);
     if (!array.ok()) return array.status().in(fmt::format("'{}', member '{}'", path_, part.member.name));
     return array;
   }
 
-  Result<Truth> read_part(const Part& part) const {
+  Result<Truth> read_part(const TarPart& part) const {
     if (is_array(part)) {
       REEF_ASSIGN_OR_RETURN(const numpy::Array array, array_of(part));
       Truth result{array.type, array.shape, {}};

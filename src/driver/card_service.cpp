@@ -24,19 +24,19 @@ constexpr std::array<std::uint32_t, 3> kWindowOffsets = {0x40000, 0x44000, 0x480
 constexpr std::size_t kCoherentOffset = 16u << 20, kMostCoherentBytes = 64u << 10;
 constexpr std::size_t kFileBytes = kCoherentOffset + kMostCoherentBytes;
 
-constexpr unsigned kGasket = 0xdc, kApex = 0x7f;
+constexpr unsigned kGasketType = 0xdc, kApexType = 0x7f;
 enum GasketCall : unsigned {
   kReset,
-  kSetEvent,
+  kSetEventCall,
   kClearEvent,
   kTables = 4,
   kTableSize,
   kSimpleSize,
-  kPartition,
-  kMap,
-  kUnmap,
+  kPartitionCall,
+  kMapCall,
+  kUnmapCall,
   kClearCounts,
-  kCoherent,
+  kCoherentCall,
   kMapFlags
 };
 
@@ -63,11 +63,11 @@ int rank_of(std::uint32_t offset) { return offset == reg::kQueueTail ? 2 : offse
 std::string describe(const serve::IoctlRequest& call) {
   const auto& words = call.words;
   const unsigned type = _IOC_TYPE(call.request), number = _IOC_NR(call.request);
-  if (type == kApex && number == 0) return fmt::format("gate clock {}, force idle {}", words[0], words[1]);
-  if (type == kApex && number == 1) return fmt::format("performance {}", words[0] & 0xffffffff);
-  if (type != kGasket) return fmt::format("unknown call {:#x}", call.request);
+  if (type == kApexType && number == 0) return fmt::format("gate clock {}, force idle {}", words[0], words[1]);
+  if (type == kApexType && number == 1) return fmt::format("performance {}", words[0] & 0xffffffff);
+  if (type != kGasketType) return fmt::format("unknown call {:#x}", call.request);
   switch (number) {
-    case kSetEvent:
+    case kSetEventCall:
       return fmt::format("event for interrupt {}", words[0]);
     case kClearEvent:
       return fmt::format("no event for interrupt {}", words[0]);
@@ -77,15 +77,15 @@ std::string describe(const serve::IoctlRequest& call) {
       return "size of the page table";
     case kSimpleSize:
       return "simple slots of the page table";
-    case kPartition:
+    case kPartitionCall:
       return fmt::format("partition {}", words[1]);
-    case kMap:
+    case kMapCall:
       return fmt::format("map {:#x} {:#x}", words[3], words[1]);
     case kMapFlags:
       return fmt::format("map {:#x} {:#x} {}", words[3], words[1], (words[4] & 0xffffffff) >> 1);
-    case kUnmap:
+    case kUnmapCall:
       return fmt::format("unmap {:#x} {:#x}", words[3], words[1]);
-    case kCoherent:
+    case kCoherentCall:
       return fmt::format("{} {:#x}", words[1] != 0 ? "coherent" : "coherent off", words[2]);
     default:
       return fmt::format("gasket call {}", number);
@@ -242,14 +242,14 @@ int CardService::call(pid_t process, serve::IoctlRequest& request, FileDescripto
   note_(describe(request));
   auto& words = request.words;
   const unsigned type = _IOC_TYPE(request.request), number = _IOC_NR(request.request);
-  if (type == kApex) return number <= 1 ? 0 : ENOTTY;
+  if (type == kApexType) return number <= 1 ? 0 : ENOTTY;
   const bool has_table = number >= kTableSize && number != kClearCounts;
   if (has_table && number <= kMapFlags && words[0] != 0) return EFAULT;  // there is only one
   switch (number) {
     case kReset:
       reset();
       return 0;
-    case kSetEvent:
+    case kSetEventCall:
       if (words[0] >= kPcieInterrupts) return EINVAL;
       if (file.get() < 0) return EBADF;
       if (!is_event_file(file.get())) return EINVAL;
@@ -270,14 +270,14 @@ int CardService::call(pid_t process, serve::IoctlRequest& request, FileDescripto
       return 0;
     case kClearCounts:
       return 0;
-    case kPartition:
+    case kPartitionCall:
       return partition(words[1]);
-    case kMap:
+    case kMapCall:
     case kMapFlags:
       return map(process, request);
-    case kUnmap:
+    case kUnmapCall:
       return unmap(request);
-    case kCoherent:
+    case kCoherentCall:
       if (words[2] > kMostCoherentBytes) return ENOMEM;
       if (words[1] == 0) return words[3] == kCoherentOffset ? 0 : EADDRNOTAVAIL;
       if (words[2] == 0) return EINVAL;

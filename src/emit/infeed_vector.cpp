@@ -29,10 +29,10 @@ namespace m = isa::movers;
 using tiled::InputVector;
 
 // What a tile takes of the stream of its row.
-struct Share {
+struct VectorShare {
   int column = 0;
   std::int32_t words = 0;
-  friend bool operator==(const Share&, const Share&) = default;
+  friend bool operator==(const VectorShare&, const VectorShare&) = default;
 };
 
 class VectorInfeed : BlockWriter {
@@ -52,9 +52,9 @@ class VectorInfeed : BlockWriter {
       return;
     }
     const auto share_of = [&](int tile) {
-      return Share{chip::tile_column(tile), (tensor_.run_of(tile) + kWord - 1) / kWord};
+      return VectorShare{chip::tile_column(tile), (tensor_.run_of(tile) + kWord - 1) / kWord};
     };
-    for_each_class(tensor_.owners(), share_of, [&](TileMask tiles, const Share& share) { read_lines(tiles, share); });
+    for_each_class(tensor_.owners(), share_of, [&](TileMask tiles, const VectorShare& share) { read_lines(tiles, share); });
     for (int row = 0; row < chip::kTileRows; ++row) {
       if (InputVector::of(tensor_, row).units > 0) receive(row);
     }
@@ -84,7 +84,7 @@ class VectorInfeed : BlockWriter {
 
   static int first_of(TileMask tiles) { return std::countr_zero(tiles); }
 
-  void read_lines(TileMask tiles, const Share& share) {
+  void read_lines(TileMask tiles, const VectorShare& share) {
     const std::int32_t to_left = share.column * (tensor_.run / kWord);
     const std::int32_t first_line = to_left / kLineWords, skipped = to_left % kLineWords;
     const std::int32_t lines = (skipped + share.words + kLineWords - 1) / kLineWords;

@@ -26,10 +26,10 @@
 namespace reef::emit {
 namespace {
 
-struct Share {
+struct OutfeedShare {
   std::int32_t first_word = 0, rows = 0, columns = 0, row_words = 0;
   std::int64_t lines_sent = 0;  // by this tile, before
-  friend bool operator==(const Share&, const Share&) = default;
+  friend bool operator==(const OutfeedShare&, const OutfeedShare&) = default;
 };
 
 std::int32_t words_of_tile(const TiledTensor& tensor, int tile) {
@@ -48,7 +48,7 @@ std::int32_t words_of_tile(const TiledTensor& tensor, int tile) {
 
 // The words of tiles that have equally many, into the two lines.
 void fill_lines(ProgramWriter& writer, const TiledTensor& tensor, std::int32_t two_lines, TileMask tiles,
-                const Share& share) {
+                const OutfeedShare& share) {
   namespace m = isa::movers;
   Draft draft(Opcode::kNarrowToWide);
   draft.tiles(tiles);
@@ -117,14 +117,14 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   const auto share_of = [&](int tile) {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
     if (tensor.spread != tiled::Spread::kGrid) {
-      return Share{tensor.address / kWord, 1, stream.words[at(tile)], 0, writer.total(TileCounter::kRingWrite, tile)};
+      return OutfeedShare{tensor.address / kWord, 1, stream.words[at(tile)], 0, writer.total(TileCounter::kRingWrite, tile)};
     }
-    return Share{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
+    return OutfeedShare{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
                  tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
                  writer.total(TileCounter::kRingWrite, tile)};
   };
   for_each_class(tiles, share_of,
-                 [&](TileMask mask, const Share& share) { fill_lines(writer, tensor, two_lines, mask, share); });
+                 [&](TileMask mask, const OutfeedShare& share) { fill_lines(writer, tensor, two_lines, mask, share); });
   writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(stream.bytes),
                          static_cast<int>(isa::bundle::DescriptorTag::kOutput)});
   to.hint_transfer(darwinn::BaseAddress::kOutput, layer_name, sent, stream.bytes, darwinn::Direction::kToHost);

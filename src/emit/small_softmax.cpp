@@ -15,7 +15,7 @@
 namespace reef::emit {
 namespace {
 
-using Lines = tiled::SmallSoftmaxLines;
+using SmallLines = tiled::SmallSoftmaxLines;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
@@ -33,20 +33,20 @@ class SmallSoftmaxWriter : SoftmaxParts {
   void write() {
     restart();
     make_identity(writer_, program_, step_.identity);
-    maximum_of_word(x_ / kWord, first_, line(Lines::kPair));
+    maximum_of_word(x_ / kWord, first_, line(SmallLines::kPair));
     restart(3);
     fill(Opcode::kMeshNorth, tiled::kAllTiles, word(1), {{1, 4}}, 1);
-    filled_words_to_line(word(1), line(Lines::kReplicate));
+    filled_words_to_line(word(1), line(SmallLines::kReplicate));
     replicate_maximum();
     restart();
     differences({{1, kTile}}, {x_, first_ + kMaximum, kWord, first_ + kDifference, first_ + kUnused, word(0),
-                               line(Lines::kPair), line(Lines::kNegated)});
+                               line(SmallLines::kPair), line(SmallLines::kNegated)});
     restart(3);
     numerators();
     restart(2);
     root();
     restart(3);
-    square_of_root(first_ + kRoot, first_ + 2 * kRoot, line(Lines::kReduced), identity_);
+    square_of_root(first_ + kRoot, first_ + 2 * kRoot, line(SmallLines::kReduced), identity_);
     restart(3);
     product_of_all();
     restart_only(TileCounter::kNarrowToWide);
@@ -69,7 +69,7 @@ class SmallSoftmaxWriter : SoftmaxParts {
     writer_.add(
         draft.nest(t::kIn, nest(first_, {{kWord, 1}, {0, 1}, {kWord, 1}, {0, 1}, {kWord, 1}, {0, 1}, {kWord, 1}}, 0x55))
             .nest(t::kOut, nest(first_ + kMaximum, {{kWord, 1}, {kWord, 1}, {kWord, 1}, {kWord, 1}}, 15))
-            .nest(t::kParam, nest(line(Lines::kReplicate) * kQuarters, {{kQuarters, 1}}, 1))
+            .nest(t::kParam, nest(line(SmallLines::kReplicate) * kQuarters, {{kQuarters, 1}}, 1))
             .nest(t::kPsum, nest(0, {{1, 1}}, 0))
             .set(t::kPsumGroupLevel, 1)
             .set(t::kPsumGroup2));
@@ -96,13 +96,13 @@ class SmallSoftmaxWriter : SoftmaxParts {
     writer_.add(Draft(Opcode::kNarrowToWide)
                     .tiles(kTile)
                     .nest(m::kToWideIn, nest(word(0), {{1, 2}}, 1))
-                    .nest(m::kToWideOut, nest(line(Lines::kReduced), {{0, 2}}, 0).swap(0, 1))
+                    .nest(m::kToWideOut, nest(line(SmallLines::kReduced), {{0, 2}}, 0).swap(0, 1))
                     .wait(TileCounter::kParameters, {0, -1, 1}, Gate::kWriting)
                     .signal(m::kSignalNarrowToWide, 0));
     Draft sum = operation(Opcode::kSum, kTile, {2}, How::kWideParameters);
     requantize(sum, 1.0f / numeric::kChipExpOne, kEverything, -kEverything);
     writer_.add(sum.nest(t::kOut, nest(first_ + kRoot, {{kWord, 2}, {8, 1}, {8, 1}, {8, 1}}, 15))
-                    .nest(t::kParam, nest(line(Lines::kReduced) * kQuarters, {{0, 2}}, 0).swap(0, kQuarters))
+                    .nest(t::kParam, nest(line(SmallLines::kReduced) * kQuarters, {{0, 2}}, 0).swap(0, kQuarters))
                     .nest(t::kPsum, nest(0, {{0, 2}}, 0))
                     .set(t::kPsumGroup)
                     .set(t::kPsumGroupLevel, 1)
@@ -117,13 +117,13 @@ class SmallSoftmaxWriter : SoftmaxParts {
   void product_of_all() {
     fill(Opcode::kMeshNorth, tiled::kAllTiles, word(4), {{2, 2}}, 1, false);
     fill(Opcode::kMeshNorth, tiled::kAllTiles, word(5), {{2, 2}}, 0x100);
-    filled_words_to_line(word(4), line(Lines::kReplicate));
-    copy({kTile, 2, first_ + kRoot, 8, first_ + kMaximum, 8, line(Lines::kReplicate), true});
+    filled_words_to_line(word(4), line(SmallLines::kReplicate));
+    copy({kTile, 2, first_ + kRoot, 8, first_ + kMaximum, 8, line(SmallLines::kReplicate), true});
     restart();
     writer_.add(Draft(Opcode::kNarrowToWide)
                     .tiles(kTile)
                     .nest(m::kToWideIn, nest(word(0), {{2, 2}, {1, 2}, {4, 1}}, 7))
-                    .nest(m::kToWideOut, nest(line(Lines::kPair), {{1, 1}}, 0).swap(1, 1))
+                    .nest(m::kToWideOut, nest(line(SmallLines::kPair), {{1, 1}}, 0).swap(1, 1))
                     .set(m::kToWideIn.clip_limit, 1)
                     .set(m::kToWideIn.clip_dim, 2)
                     .set(m::kToWideLineLevel, 2)
@@ -134,7 +134,7 @@ class SmallSoftmaxWriter : SoftmaxParts {
     writer_.add(product(kTile, {1})
                     .nest(t::kIn, nest(first_ + kMaximum, {{kWord, 1}, {0, 1}, {8, 1}, {8, 1}, {8, 1}}, 29))
                     .nest(t::kOut, nest(output_, {{kWord, 1}, {kWord, 1}, {kWord, 1}, {kWord, 1}}, 15))
-                    .nest(t::kParam, nest(line(Lines::kPair) * kQuarters, {{2, 1}}, 1).swap(1, kQuarters))
+                    .nest(t::kParam, nest(line(SmallLines::kPair) * kQuarters, {{2, 1}}, 1).swap(1, kQuarters))
                     .nest(t::kPsum, nest(0, {{1, 1}}, 0))
                     .set(t::kPsumGroupLevel, 1));
   }

@@ -36,8 +36,8 @@ namespace {
 namespace t = isa::tensor_op;
 namespace m = isa::movers;
 
-constexpr std::int64_t kWord = chip::kNarrowWordBytes;
-constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
+constexpr std::int64_t kSoftmaxWord = chip::kNarrowWordBytes;
+constexpr std::int64_t kSoftmaxQuarters = chip::kWideAddressUnitsPerLine;
 constexpr std::int64_t kCopies = 4;  // cells that find the same
 constexpr std::int64_t kMostByte = 255;
 constexpr std::int64_t kMaskWords = 4;
@@ -51,7 +51,7 @@ class SoftmaxWriter : BlockWriter {
         input_(to.program.tensor(step.input)),
         output_(to.program.tensor(step.output)),
         elements_(input_.channels),
-        words_((elements_ + kWord - 1) / kWord),
+        words_((elements_ + kSoftmaxWord - 1) / kSoftmaxWord),
         layout_(tiled::NumeratorLines::of(input_.channels)),
         mask_(to.program.address_of(step.words)),
         numerators_(to.program.address_of(step.numerators)),
@@ -63,7 +63,7 @@ class SoftmaxWriter : BlockWriter {
     make_identity(writer_, program_, step_.identity);
     for_each_shape([&] { make_constants(); });
     fence();
-    if (elements_ % kWord != 0) {
+    if (elements_ % kSoftmaxWord != 0) {
       for_each_shape([&] { clear_last_bytes(); });
       fence();
     }
@@ -121,7 +121,7 @@ class SoftmaxWriter : BlockWriter {
     return tile;
   }
   std::int64_t total(TileCounter counter) const { return writer_.total(counter, first_tile()); }
-  static std::int64_t word(std::int64_t byte) { return byte / kWord; }
+  static std::int64_t word(std::int64_t byte) { return byte / kSoftmaxWord; }
   std::int64_t maxima() const { return mask_ + small_.maxima; }
   std::int64_t roots() const { return mask_ + small_.roots; }
   std::int64_t inverses() const { return mask_ + small_.inverses; }
@@ -144,9 +144,9 @@ class SoftmaxWriter : BlockWriter {
   }
   // The mask if there is one, and zeros where maxima will be, and behind them.
   void make_constants() {
-    const std::int64_t last = elements_ % kWord;
-    for (std::int64_t k = 0; k < last; ++k) fill(mask_ + k * kWord, 1, std::int64_t{1} << (8 * k));
-    const std::int64_t zeros = mask_ + last * kWord;
+    const std::int64_t last = elements_ % kSoftmaxWord;
+    for (std::int64_t k = 0; k < last; ++k) fill(mask_ + k * kSoftmaxWord, 1, std::int64_t{1} << (8 * k));
+    const std::int64_t zeros = mask_ + last * kSoftmaxWord;
     fill(zeros, word(roots() - zeros), 0);
   }
 
@@ -191,12 +191,12 @@ class SoftmaxWriter : BlockWriter {
     draft.set_float(t::kScale, scale).set_float(t::kMax, max).set_float(t::kMin, min);
   }
   // The constant line, again and again.
-  LoopNest constants(std::int64_t times) const { return LoopNest(constant_line_ * kQuarters, {repeat(times)}); }
+  LoopNest constants(std::int64_t times) const { return LoopNest(constant_line_ * kSoftmaxQuarters, {repeat(times)}); }
 
   // One word of each row through the mask, in place.
   void clear_last_bytes() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide);
-    const LoopNest last(in_.first_byte + (words_ - 1) * kWord, over_pixels({step(kWord, 1)}, in_, 1));
+    const LoopNest last(in_.first_byte + (words_ - 1) * kSoftmaxWord, over_pixels({step(kSoftmaxWord, 1)}, in_, 1));
     writer_.add(to_constant_line(mask_, {step(1, kMaskWords)}));
     Draft draft = operation(Opcode::kMultiplyAdd, {pixels()}, 0);
     requantize(draft, 1.0f, kMostByte, 0);
@@ -208,15 +208,15 @@ class SoftmaxWriter : BlockWriter {
 
   void maximum() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide), lines = words_ * pixels();
-    writer_.add(to_lines_in_turn(in_.first_byte, over_pixels({repeat(kCopies), step(1, words_)}, in_, kWord), 1, lines,
+    writer_.add(to_lines_in_turn(in_.first_byte, over_pixels({repeat(kCopies), step(1, words_)}, in_, kSoftmaxWord), 1, lines,
                                  TileCounter::kParameters));
-    Draft draft = operation(Opcode::kMaximum, {kQuarters, words_, pixels()}, 2);
+    Draft draft = operation(Opcode::kMaximum, {kSoftmaxQuarters, words_, pixels()}, 2);
     requantize(draft, -1.0f, 0, -kMostByte);
     writer_.add(
-        draft.nest(t::kOut, LoopNest(maxima(), {step(kWord, 1), step(tiled::SoftmaxWords::kMaximum, pixels())}))
+        draft.nest(t::kOut, LoopNest(maxima(), {step(kSoftmaxWord, 1), step(tiled::SoftmaxWords::kMaximum, pixels())}))
             .nest(
                 t::kParam,
-                LoopNest(lines_ * kQuarters, {step(1, kQuarters), repeat(words_), repeat(pixels())}).swap(1, kQuarters))
+                LoopNest(lines_ * kSoftmaxQuarters, {step(1, kSoftmaxQuarters), repeat(words_), repeat(pixels())}).swap(1, kSoftmaxQuarters))
             .set(t::kOutZero, kMostByte)
             .wait(TileCounter::kNarrowToWide, {1, filled + 1, 1})
             .signal(t::kSignalParameters, 1));
@@ -243,9 +243,9 @@ class SoftmaxWriter : BlockWriter {
     Draft draft = operation(Opcode::kMultiplyAdd, {words_, n}, 0);
     requantize(draft, step_.scale, exp.max, exp.min);
     writer_.add(
-        draft.nest(t::kIn, LoopNest(in_.first_byte, over_pixels({step(kWord, words_)}, in_, 1)))
-            .nest(t::kOut, LoopNest(numerators_, {step(kWord, 2), step(2 * kWord, words_), step(numerator_bytes(), n)}))
-            .nest(t::kParam, LoopNest(program_.line_of(step_.identity.line) * kQuarters, {repeat(words_), repeat(n)}))
+        draft.nest(t::kIn, LoopNest(in_.first_byte, over_pixels({step(kSoftmaxWord, words_)}, in_, 1)))
+            .nest(t::kOut, LoopNest(numerators_, {step(kSoftmaxWord, 2), step(2 * kSoftmaxWord, words_), step(numerator_bytes(), n)}))
+            .nest(t::kParam, LoopNest(program_.line_of(step_.identity.line) * kSoftmaxQuarters, {repeat(words_), repeat(n)}))
             .set(t::kScalingLevel, 1)
             .set(t::kBias)
             .set(t::kConstant, -kMostByte)
@@ -259,7 +259,7 @@ class SoftmaxWriter : BlockWriter {
   // that takes it and nothing else.
   void clear_last_numerator() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide);
-    const LoopNest last(numerators_ + elements_ / 2 * kWord, {step(kWord, 1), step(numerator_bytes(), pixels())});
+    const LoopNest last(numerators_ + elements_ / 2 * kSoftmaxWord, {step(kSoftmaxWord, 1), step(numerator_bytes(), pixels())});
     writer_.add(to_constant_line(mask_, {step(kMaskWords - 1, 2)}));
     Draft draft = operation(Opcode::kMultiplyAdd, {pixels()}, 0);
     requantize(draft, 1.0f, numeric::kChipExpOne, 0);
@@ -279,8 +279,8 @@ class SoftmaxWriter : BlockWriter {
                                  1, row_words * n, TileCounter::kParameters));
     Draft draft = operation(Opcode::kSum, {row_words, n}, 1);
     requantize(draft, 1.0f / numeric::kChipExpOne, kEverything, -kEverything);
-    writer_.add(draft.nest(t::kOut, LoopNest(roots(), {step(kWord, 2), step(tiled::SoftmaxWords::kRoot, n)}))
-                    .nest(t::kParam, LoopNest(lines_ * kQuarters, {repeat(row_words), repeat(n)}).swap(0, kQuarters))
+    writer_.add(draft.nest(t::kOut, LoopNest(roots(), {step(kSoftmaxWord, 2), step(tiled::SoftmaxWords::kRoot, n)}))
+                    .nest(t::kParam, LoopNest(lines_ * kSoftmaxQuarters, {repeat(row_words), repeat(n)}).swap(0, kSoftmaxQuarters))
                     .set(t::kParam16)
                     .set(t::kActivation)
                     .set(t::kReciprocalRoot)
@@ -297,8 +297,8 @@ class SoftmaxWriter : BlockWriter {
     Draft draft = operation(Opcode::kMultiplyAdd, {n}, 0);
     requantize(draft, 1.0f / numeric::kChipExpOne, kMostInverse, 0);
     writer_.add(draft.nest(t::kIn, LoopNest(roots(), {step(kStep, n)}))
-                    .nest(t::kOut, LoopNest(inverses(), {step(kWord, 2), step(kStep, n)}))
-                    .nest(t::kParam, LoopNest(lines_ * kQuarters, {repeat(n)}).swap(0, kQuarters))
+                    .nest(t::kOut, LoopNest(inverses(), {step(kSoftmaxWord, 2), step(kStep, n)}))
+                    .nest(t::kParam, LoopNest(lines_ * kSoftmaxQuarters, {repeat(n)}).swap(0, kSoftmaxQuarters))
                     .set(t::kIn16)
                     .set(t::kParam16)
                     .set(t::kOut16)
@@ -329,8 +329,8 @@ class SoftmaxWriter : BlockWriter {
     writer_.add(
         draft.nest(t::kIn, LoopNest(inverses(), {repeat(halves), repeat(lines), step(tiled::SoftmaxWords::kRoot, n)}))
             .nest(t::kOut, results(word(cells), halves * lines))
-            .nest(t::kParam, LoopNest(lines_ * kQuarters, {step(2, halves), step(kQuarters, lines), repeat(n)})
-                                 .swap(2, kQuarters * lines))
+            .nest(t::kParam, LoopNest(lines_ * kSoftmaxQuarters, {step(2, halves), step(kSoftmaxQuarters, lines), repeat(n)})
+                                 .swap(2, kSoftmaxQuarters * lines))
             .cells(cells)
             .set(t::kIn16)
             .set(t::kParam16)
@@ -338,7 +338,7 @@ class SoftmaxWriter : BlockWriter {
             .signal(t::kSignalParameters, 2));
   }
   LoopNest results(std::int64_t words, std::int64_t times) const {
-    LoopNest nest(out_.first_byte, over_pixels({step(kWord, words), step(kWord * words, times)}, out_, 1));
+    LoopNest nest(out_.first_byte, over_pixels({step(kSoftmaxWord, words), step(kSoftmaxWord * words, times)}, out_, 1));
     const std::int64_t last_words = words_ - (times - 1) * words;
     if (last_words > 0) nest.clip(1, last_words);
     return nest;

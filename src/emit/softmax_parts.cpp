@@ -15,7 +15,7 @@ namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kMostByte = 255;
+constexpr float kLargestByte = 255;
 
 }  // namespace
 
@@ -127,7 +127,7 @@ void SoftmaxParts::differences(const std::vector<Difference>& classes, const Dif
   fence();
   for (const auto& [words, mask] : classes) {
     Draft draft = operation(Opcode::kMultiplyAdd, mask, {1}, How::kWideParametersToLine);
-    requantize(draft, 1.0f, 0, -kMostByte)
+    requantize(draft, 1.0f, 0, -kLargestByte)
         .nest(t::kIn, nest(at.maximum, {{1, 1}, {0, 1}, {at.maximum_size, 1}}, 5))
         .nest(t::kOut, nest(at.unused, {{1, 1}, {0, 1}, {kWord * words, 1}}, 4))
         .nest(t::kParam, nest(at.pair * kQuarters, {{1, 1}}, 0))
@@ -169,7 +169,7 @@ void SoftmaxParts::differences(const std::vector<Difference>& classes, const Dif
       sums.emplace_back(0, words);
     }
     Draft draft = operation(Opcode::kMultiplyAdd, mask, loops, How::kWideParameters);
-    requantize(draft, 1.0f, 0, -kMostByte)
+    requantize(draft, 1.0f, 0, -kLargestByte)
         .nest(t::kIn, nest(at.input, {{2, 2 * words}, {size, 1}, {size, 1}, {size, 1}}, 15))
         .nest(t::kOut, nest(at.output, {{kWord, words}, {size, 1}, {size, 1}, {size, 1}}, 15))
         .nest(t::kParam, nest(at.pair * kQuarters, parameters, 1))
@@ -230,7 +230,7 @@ Draft SoftmaxParts::product(TileMask tiles, const std::vector<std::int64_t>& loo
   constexpr float kOutputScale = 1.0f / 256;
   const float unit = 1.0f / numeric::kChipRootOne;
   Draft draft = operation(Opcode::kMultiplyAdd, tiles, loops, How::kWideBoth);
-  requantize(draft, numeric::chip_product_multiplier(unit, unit, kOutputScale), kMostByte, 0)
+  requantize(draft, numeric::chip_product_multiplier(unit, unit, kOutputScale), kLargestByte, 0)
       .set(t::kScalingLevel, 1)
       .set(t::kPsumGroup)
       .wait(TileCounter::kNarrowToWide, {1, 1, 1})

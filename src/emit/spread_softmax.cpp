@@ -31,7 +31,7 @@
 namespace reef::emit {
 namespace {
 
-using Lines = tiled::SpreadSoftmaxLines;
+using SpreadLines = tiled::SpreadSoftmaxLines;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
@@ -173,7 +173,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
                       clamp.min});
     }
     fence();
-    RingCopyWriter ring = copies(Lines::kGather);
+    RingCopyWriter ring = copies(SpreadLines::kGather);
     for (int tile = 1; tile < tiles_; ++tile) {
       ring.write(row_copy(tile, 0, row_word(tiled::SpreadSoftmax::kWordsPerTile * tile), step_.words_of(tile)));
     }
@@ -181,11 +181,11 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     restart(2);
     maximum_of_row();
     restart();
-    broadcast(row_word(words_), 1, Lines::kBroadcast);
+    broadcast(row_word(words_), 1, SpreadLines::kBroadcast);
     restart(2);
     fill(Opcode::kMeshNorth, tiled::kAllTiles, row_word(words_ + 1), {{1, 4}}, 1);
-    filled_words_to_line(row_word(words_ + 1), line(Lines::kReplicate));
-    copy({all_, words_, maximum_byte(), kWord, row_, row_bytes(), line(Lines::kReplicate), true});
+    filled_words_to_line(row_word(words_ + 1), line(SpreadLines::kReplicate));
+    copy({all_, words_, maximum_byte(), kWord, row_, row_bytes(), line(SpreadLines::kReplicate), true});
     restart();
   }
 
@@ -200,7 +200,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     draft.tiles(tiled::mask_of(0))
         .nest(m::kToWideIn, nest(word, {{1, words}}, 1))
         .nest(m::kToWideOut,
-              nest(line(Lines::kReduced), {{1, 4}, {0, groups.count}}, 1).swap(1, 4).clip(1, groups.last))
+              nest(line(SpreadLines::kReduced), {{1, 4}, {0, groups.count}}, 1).swap(1, 4).clip(1, groups.last))
         .wait(TileCounter::kParameters, {1, total(TileCounter::kParameters) - 1, 1}, Gate::kWriting)
         .signal(m::kSignalNarrowToWide, 1);
     return draft;
@@ -208,7 +208,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
   Draft& over_groups(Draft& draft, std::int64_t words) {
     const Groups groups(words);
     draft
-        .nest(t::kParam, nest(line(Lines::kReduced) * kQuarters, {{kQuarters, 4}, {0, groups.count}}, 1)
+        .nest(t::kParam, nest(line(SpreadLines::kReduced) * kQuarters, {{kQuarters, 4}, {0, groups.count}}, 1)
                              .swap(1, 4 * kQuarters)
                              .clip(1, groups.last))
         .nest(t::kPsum, nest(0, {{0, words}}, 0))
@@ -223,7 +223,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     over_groups(four, words_);
     writer_.add(four.nest(t::kOut, nest(maximum_byte() + kWord, {{kWord, 1}, {kWord, 1}, {kWord, 1}, {kWord, 1}}, 15)));
     writer_.tile_fence(unit_mask(isa::Unit::kTensor), 0);
-    maximum_of_word(row_word(words_ + 1), maximum_byte(), line(Lines::kReduced));
+    maximum_of_word(row_word(words_ + 1), maximum_byte(), line(SpreadLines::kReduced));
   }
 
   // ---- 2 ----
@@ -231,7 +231,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
   void find_numerators() {
     differences(classes_,
                 {x_, row_, row_bytes(), differences_, differences_ + tiled::kUnusedResult,
-                 (differences_ + tiled::kDifferenceWords) / kWord, line(Lines::kPair), line(Lines::kNegated)});
+                 (differences_ + tiled::kDifferenceWords) / kWord, line(SpreadLines::kPair), line(SpreadLines::kNegated)});
     restart(3);
     load_constants(step_.biases_again, chip::kScalingBiasesWord);
     for (const auto& [words, mask] : classes_) {
@@ -264,7 +264,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     }
     restart();
     fence();
-    RingCopyWriter ring = copies(Lines::kAllToAll);
+    RingCopyWriter ring = copies(SpreadLines::kAllToAll);
     for (int to = 0; to < tiles_; ++to) {
       for (int from = 0; from < tiles_; ++from) {
         if (from != to) ring.write(row_copy(from, to, row_word(numerator_byte(from) / kWord), given_by(from)));
@@ -328,7 +328,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
       restart();
     }
     clear_last_half();
-    broadcast(last_numerator_, 1, Lines::kGather);
+    broadcast(last_numerator_, 1, SpreadLines::kGather);
     restart(2);
     restart_ring();
     fence();
@@ -401,9 +401,9 @@ class SpreadSoftmaxWriter : SoftmaxParts {
         .signal(t::kSignalParameters, 1);
     writer_.add(over_groups(sum, numerators_));
     restart(3);
-    square_of_root(kWord * inverse_, row_ + kFirst, line(Lines::kReduced), identity_);
+    square_of_root(kWord * inverse_, row_ + kFirst, line(SpreadLines::kReduced), identity_);
     restart();
-    broadcast(inverse_, 2, Lines::kBroadcast);
+    broadcast(inverse_, 2, SpreadLines::kBroadcast);
     restart(2);
   }
 
@@ -413,16 +413,16 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     const std::int64_t all_words = 2 * words_;
     fill(Opcode::kMeshNorth, tiled::kAllTiles, inverse_ + 2, {{2, 2}}, 1, false);
     fill(Opcode::kMeshNorth, tiled::kAllTiles, inverse_ + 3, {{2, 2}}, 0x100);
-    filled_words_to_line(inverse_ + 2, line(Lines::kReplicate));
+    filled_words_to_line(inverse_ + 2, line(SpreadLines::kReplicate));
     const std::int64_t copies = row_ + tiled::SpreadSoftmax::kNumerators;
-    copy({all_, all_words, kWord * inverse_, 2 * kWord, copies, kWord * all_words, line(Lines::kReplicate), true});
+    copy({all_, all_words, kWord * inverse_, 2 * kWord, copies, kWord * all_words, line(SpreadLines::kReplicate), true});
     restart();
     for (const auto& [words, mask] : classes_) {
       const std::int64_t pairs = (words + 1) / 2;
       Draft draft(Opcode::kNarrowToWide);
       draft.tiles(mask)
           .nest(m::kToWideIn, nest(row_word(0), {{2, 2}, {1, 2}, {4, pairs}}, 7))
-          .nest(m::kToWideOut, nest(line(Lines::kPair), {{0, pairs}}, 0).swap(0, 1))
+          .nest(m::kToWideOut, nest(line(SpreadLines::kPair), {{0, pairs}}, 0).swap(0, 1))
           .set(m::kToWideLineLevel, 2)
           .set(m::kTranspose)
           .set(m::kTransposeHalves)
@@ -440,7 +440,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
                      {{kWord, 1}, {0, words}, {kWord * all_words, 1}, {kWord * all_words, 1}, {kWord * all_words, 1}},
                      29))
           .nest(t::kOut, nest(output_, {{kWord, words}, {size, 1}, {size, 1}, {size, 1}}, 15))
-          .nest(t::kParam, nest(line(Lines::kPair) * kQuarters, {{2, 2}, {0, pairs}}, 1)
+          .nest(t::kParam, nest(line(SpreadLines::kPair) * kQuarters, {{2, 2}, {0, pairs}}, 1)
                                .swap(1, kQuarters)
                                .clip(1, words % 2 != 0 ? 1 : 2))
           .nest(t::kPsum, nest(0, {{0, words}}, 0));

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t kMostCandidates = 5000;
 
-std::vector<std::int64_t> dims_of(const TensorValues& tensor) { return evaluate::dims_of(tensor.shape); }
-
 bool looks_like_ssd(std::span<const TensorValues> outputs) {
   if (outputs.size() < 3) return false;
   for (const TensorValues& output : outputs) {

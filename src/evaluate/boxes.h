@@ -52,5 +52,6 @@ Result<std::vector<Detection>> decode_detections(std::span<const TensorValues> o
 
 // Sizes of a tensor without the leading 1 of the batch.
 std::vector<std::int64_t> dims_of(const ir::Shape& shape);
+inline std::vector<std::int64_t> dims_of(const TensorValues& tensor) { return dims_of(tensor.shape); }
 
 }  // namespace reef::evaluate

@@ -11,8 +11,6 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-Dims dims_of(const TensorValues& tensor) { return evaluate::dims_of(tensor.shape); }
-
 // Parts of one output, [n, c1], [n, c2] ... along channels, or [c1, n], [c2, n] ... one behind the other, put together
 // again. Nothing: they are not such parts.
 std::optional<TensorValues> joined(std::span<const TensorValues> outputs) {

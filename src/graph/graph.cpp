@@ -12,13 +12,6 @@
 namespace reef::graph {
 namespace {
 
-template <typename T>
-std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
-  std::vector<std::uint8_t> result(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(result.data(), values.data(), result.size());
-  return result;
-}
-
 template <typename To, typename From>
 std::vector<To> values_of(const Bytes& bytes) {
   std::vector<From> values(bytes.size() / sizeof(From));

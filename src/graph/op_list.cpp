@@ -11,13 +11,6 @@
 namespace reef::graph {
 namespace {
 
-template <typename T>
-std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
-  std::vector<std::uint8_t> result(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(result.data(), values.data(), result.size());
-  return result;
-}
-
 ir::Attributes with_activation() {
   ir::Attributes attributes;
   attributes.set("fused_activation_function", ir::EnumName{"NONE"});

@@ -13,13 +13,6 @@ constexpr std::int32_t kMostLineChannels = 1 << 20;  // each takes a weight, a b
 constexpr std::int64_t kMostConstantElements = 1 << 16;
 constexpr std::int64_t kMostPickedWeights = 1 << 21;  // 1,024 of 2,048 channels: 2 MiB
 
-template <typename T>
-std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
-  std::vector<std::uint8_t> result(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(result.data(), values.data(), result.size());
-  return result;
-}
-
 ir::Attributes convolution_attributes() {
   ir::Attributes attributes;
   attributes.set("padding", ir::EnumName{"VALID"});

@@ -15,7 +15,7 @@
 namespace reef::isa {
 namespace {
 
-struct Line {
+struct SeenLine {
   std::string_view mnemonic, combination;
   std::int64_t instructions, files;
 };
@@ -26,7 +26,7 @@ struct Line {
 #undef SEEN_COMBINATION
 #define SEEN_FILES(count)
 #define SEEN_COMBINATION(mnemonic, combination, instructions, files) {mnemonic, combination, instructions, files},
-constexpr Line kLines[] = {
+constexpr SeenLine kLines[] = {
     {"", "", 0, 0},  // so that an empty list compiles
 #include "isa/seen_combinations.def"
 };
@@ -134,7 +134,7 @@ const CombinationTable& combination_table() {
   static const CombinationTable table = [] {
     CombinationTable result;
     result.files = kFiles;
-    for (const Line& line : kLines) {
+    for (const SeenLine& line : kLines) {
       const auto opcode = opcode_from_mnemonic(line.mnemonic);
       if (opcode) result.seen[{*opcode, line.combination}] = {line.instructions, line.files};
     }

@@ -123,10 +123,4 @@ std::int32_t HeadBuilder::softmax(std::int32_t x, std::string name) {
   return op(Op::SOFTMAX, "SoftmaxOptions", std::move(attributes), {x}, output);
 }
 
-std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) {
-  std::vector<std::uint8_t> bytes(values.size() * sizeof(float));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
-}
-
 }  // namespace reef::learn

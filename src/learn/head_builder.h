@@ -62,6 +62,4 @@ class HeadBuilder {
   graph::Appender add_{model_};
 };
 
-std::vector<std::uint8_t> bytes_of(const std::vector<float>& values);
-
 }  // namespace reef::learn

@@ -15,7 +15,7 @@
 namespace reef::lower {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 22;  // that are followed one by one
+constexpr std::int64_t kMostFollowed = std::int64_t{1} << 22;  // that are followed one by one
 constexpr std::int64_t kMostValueBytes = 64 << 10;             // of a tile
 
 // Elements of a tensor, and for each of them the element of another tensor that it is.
@@ -221,7 +221,7 @@ class Finder {
   // Back through everything that only moves elements.
   std::optional<Origin> origin_of(std::int32_t tensor) const {
     const std::int64_t count = shape(tensor).elements();
-    if (count < 1 || count > kMostElements) return {};
+    if (count < 1 || count > kMostFollowed) return {};
     Origin origin{tensor, std::vector<std::int64_t>(static_cast<std::size_t>(count))};
     std::iota(origin.elements.begin(), origin.elements.end(), 0);
     for (;;) {

@@ -14,7 +14,7 @@ namespace reef::lower {
 
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 34;  // keeps sizes in bytes far from overflow
+constexpr std::int64_t kMostTensorElements = std::int64_t{1} << 34;  // keeps sizes in bytes far from overflow
 
 }  // namespace
 
@@ -80,7 +80,7 @@ Result<Image> image_of(const ir::Tensor& tensor) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
                        ir::describe_name(tensor.name), shape.to_string());
   }
-  if (shape.elements() > kMostElements) {
+  if (shape.elements() > kMostTensorElements) {
     return unsupported("tensor '{}' has {} elements, more than is ever generated", ir::describe_name(tensor.name),
                        shape.elements());
   }

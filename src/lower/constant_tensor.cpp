@@ -18,7 +18,7 @@ namespace {
 using tiled::FullyConnected;
 
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
-constexpr std::int32_t kMinLineWords = 16;
+constexpr std::int32_t kMinConstantLineWords = 16;
 
 // A word of ones on some tiles: what is filled in gets the zero point.
 std::int32_t add_ones(Builder& builder, std::int32_t op, std::int32_t source, tiled::TileMask tiles) {
@@ -46,7 +46,7 @@ Status finish_layer(Builder& builder, tiled::Step& step, const std::vector<std::
   layer.weights.assign(codes.size() * static_cast<std::size_t>(kWord), 0);
   for (std::size_t k = 0; k < codes.size(); ++k) layer.weights[k * static_cast<std::size_t>(kWord)] = codes[k];
   tiled::ParameterChunk chunk;
-  chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(layer.shape));
+  chunk.line_words = std::max(kMinConstantLineWords, darwinn::cells_per_line(layer.shape));
   layer.shape.cells = chunk.line_words == chip::kCells ? 0 : chunk.line_words;
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, darwinn::pack(layer));
   chunk.bytes = Bytes(std::move(bytes));

@@ -20,7 +20,7 @@ namespace {
 using darwinn::LayerKind;
 using tiled::Convolution;
 
-constexpr std::int32_t kLanes = chip::kLanesPerCell;
+constexpr std::int32_t kConvolutionLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
 // When sums are partial, these blocks of lines are not double buffered. Observed in Google's programs; why is not
@@ -36,7 +36,7 @@ constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return 
 // (docs/hardware/google_programs.md#loop-order: holds for every convolution of more than 25 networks; the tie rests on
 // two layers).
 void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Convolution& layer) {
-  const std::int32_t words = (shape.input_channels + kLanes - 1) / kLanes;
+  const std::int32_t words = (shape.input_channels + kConvolutionLanes - 1) / kConvolutionLanes;
   const std::int64_t positions = layer.kernel_positions();
   const std::int32_t block_words = darwinn::partial_sum_block_words(shape);
   const std::int64_t all_lines = positions * words, block = positions * block_words;
@@ -111,20 +111,20 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, con
   const darwinn::LayerShape& shape = parameters.shape;
   Convolution layer = begun;
   layer.depthwise = shape.kind == LayerKind::kDepthwise;
-  const std::int32_t channels = round_up(shape.output_channels, kLanes);
-  layer.cells = layer.depthwise ? kLanes : std::min(channels, chip::kCells);
-  layer.packed = layer.depthwise || (level == tiled::Level::kAsGoogle && darwinn::cells_per_line(shape) == kLanes);
+  const std::int32_t channels = round_up(shape.output_channels, kConvolutionLanes);
+  layer.cells = layer.depthwise ? kConvolutionLanes : std::min(channels, chip::kCells);
+  layer.packed = layer.depthwise || (level == tiled::Level::kAsGoogle && darwinn::cells_per_line(shape) == kConvolutionLanes);
   layer.groups = (channels + layer.cells - 1) / layer.cells;
   layer.last_cells = channels - (layer.groups - 1) * layer.cells;
   if (layer.is_in_patches()) {
     layer.cells *= layer.patch_rows * layer.patch_columns;
     layer.last_cells = layer.cells;
     layer.packed = false;
-    layer.block_words = layer.depthwise ? 1 : (shape.input_channels + kLanes - 1) / kLanes;
+    layer.block_words = layer.depthwise ? 1 : (shape.input_channels + kConvolutionLanes - 1) / kConvolutionLanes;
   } else if (block_words > 0) {
     layer.partial_sums = true;
     layer.block_words = block_words;
-    layer.blocks = (shape.input_channels + kLanes - 1) / kLanes / block_words;
+    layer.blocks = (shape.input_channels + kConvolutionLanes - 1) / kConvolutionLanes / block_words;
   } else if (!layer.depthwise) {
     choose_loop_order(shape, pixels, layer);
   }

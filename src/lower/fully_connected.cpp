@@ -17,7 +17,7 @@ namespace {
 using tiled::FullyConnected;
 
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
-constexpr std::int32_t kMinLineWords = 16;
+constexpr std::int32_t kMinDenseLineWords = 16;
 constexpr std::int32_t kMostLoops = 1 << 14;  // steps of a loop of a tensor operation
 // Of a tile: more would leave no room for scratch.
 constexpr std::int32_t kMostPartLines = chip::kWideLines - 64;
@@ -56,7 +56,7 @@ Status finish_with(Builder& builder, tiled::Step& step, darwinn::LayerParameters
   const TiledTensor& output = builder.tensor(work.output);
   if (input.height * input.width > 1 && input.pitch != input.channels) pad_weights(layer, input);
   tiled::ParameterChunk chunk;
-  chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(layer.shape));
+  chunk.line_words = std::max(kMinDenseLineWords, darwinn::cells_per_line(layer.shape));
   layer.shape.cells = chunk.line_words == chip::kCells ? 0 : chunk.line_words;
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, darwinn::pack(layer));
   chunk.bytes = Bytes(std::move(bytes));

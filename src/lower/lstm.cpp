@@ -30,7 +30,7 @@ constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kHid
 // A loop of fewer is longer than they are. Words that a pass of a loop may move: a word takes a cycle, and the
 // instructions of a step 8,000 on their way over USB.
 constexpr std::int32_t kLeastLoopSteps = 3, kMostMovedWords = 2048;
-constexpr std::int32_t kMinLineWords = 16;  // as in fully_connected.cpp
+constexpr std::int32_t kMinGateLineWords = 16;  // as in fully_connected.cpp
 constexpr std::int32_t kMostPartLines = chip::kWideLines - 256;
 constexpr std::int32_t kMostLoops = 1 << 14;
 
@@ -249,7 +249,7 @@ class LstmLowering {
                          form_.inputs, form_.cells, lines, kMostPartLines);
     }
     shared_->part_lines = lines;
-    shared_->line_words = std::max(kMinLineWords, darwinn::cells_per_line(shared_->gates[0].layer.shape));
+    shared_->line_words = std::max(kMinGateLineWords, darwinn::cells_per_line(shared_->gates[0].layer.shape));
     const ir::Tensor& hidden = builder_.source(form_.hidden);
     REEF_ASSIGN_OR_RETURN(const std::int32_t zero, chip_zero_point(hidden));
     const auto numbers = numeric::chip_lstm_step(builder_.source(form_.cell).quantization.scale[0],

@@ -26,7 +26,7 @@ namespace {
 using tiled::MatrixProduct;
 using tiled::MatrixRound;
 
-constexpr std::int64_t kMostPixels = 1 << 14;  // of a loop
+constexpr std::int64_t kMostLoopPixels = 1 << 14;  // of a loop
 
 // Leading dimensions of both operands, and which of their matrices each product has.
 struct Batches {
@@ -406,7 +406,7 @@ void add_pixel_copies(const TiledTensor& from, const PixelRun& run, const TiledT
 
 Status check_round(const OwnPixelRange& range) {
   const std::int64_t pixels = std::int64_t{range.rows} * range.columns;
-  if (pixels <= kMostPixels) return ok_status();
+  if (pixels <= kMostLoopPixels) return ok_status();
   return unsupported("a tile has {} rows of a matrix, more than a loop can count", pixels);
 }
 

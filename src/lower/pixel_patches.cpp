@@ -12,7 +12,7 @@ using tiled::AxisPartition;
 using tiled::Convolution;
 using tiled::Window;
 
-constexpr std::int32_t kLanes = chip::kLanesPerCell;
+constexpr std::int32_t kPatchLanes = chip::kLanesPerCell;
 // Cycles that a line takes on the ring; bytes of packed parameters through the loop-back buffer take a third of a cycle
 // (docs/hardware/timing.md#formulas).
 constexpr std::int64_t kLineCycles = 16, kLoopBackBytesPerCycle = 3;
@@ -48,15 +48,15 @@ bool read_shape(const Builder& builder, std::int32_t index, Layer& layer) {
     const std::int32_t channels = builder.source(op.outputs[0]).shape.last();
     if (channels == 1 || channels != builder.source(op.inputs[0]).shape.last()) return false;
     layer.depthwise = true;
-    layer.channels = kLanes;
-    layer.groups = (channels + kLanes - 1) / kLanes;
+    layer.channels = kPatchLanes;
+    layer.groups = (channels + kPatchLanes - 1) / kPatchLanes;
     return true;
   }
   if (op.type != Op::CONV_2D || weights.rank() != 4 || weights[3] != builder.source(op.inputs[0]).shape.last()) {
     return false;
   }
-  layer.channels = round_up(weights[0], kLanes);
-  layer.input_words = (weights[3] + kLanes - 1) / kLanes;
+  layer.channels = round_up(weights[0], kPatchLanes);
+  layer.input_words = (weights[3] + kPatchLanes - 1) / kPatchLanes;
   return 2 * layer.channels <= chip::kCells;
 }
 
@@ -79,10 +79,10 @@ std::int64_t cycles(const Builder& builder, const Layer& layer, const Patch& pat
     const std::int64_t lines = std::int64_t{taps(work.y, patch.rows)} * taps(work.x, patch.columns) * layer.input_words;
     const std::int64_t patches = std::int64_t{round_up(output.rows.max_own(), patch.rows) / patch.rows} *
                                  (round_up(output.columns.max_own(), patch.columns) / patch.columns);
-    const std::int64_t words = std::int64_t{layer.channels} / kLanes * patch.rows * patch.columns;
+    const std::int64_t words = std::int64_t{layer.channels} / kPatchLanes * patch.rows * patch.columns;
     sum += layer.groups * patches * std::max(lines, words);
     const bool is_packed = layer.depthwise && patch.rows * patch.columns == 1;
-    const std::int64_t packed_bytes = (lines + kHeaderLines) * kLanes * chip::kNarrowWordBytes;
+    const std::int64_t packed_bytes = (lines + kHeaderLines) * kPatchLanes * chip::kNarrowWordBytes;
     sum += layer.groups * (is_packed ? packed_bytes / kLoopBackBytesPerCycle : (lines + kHeaderLines) * kLineCycles);
   }
   return sum;
@@ -215,7 +215,7 @@ std::int32_t patch_line_words(const Convolution& layer) {
 Result<std::vector<std::uint8_t>> pack_patches(const darwinn::LayerParameters& from, const Convolution& layer) {
   const bool depthwise = from.shape.kind == darwinn::LayerKind::kDepthwise;
   const std::int32_t pixels = layer.patch_rows * layer.patch_columns;
-  const std::int32_t channels = layer.cells / pixels, inputs = depthwise ? kLanes : from.shape.input_channels;
+  const std::int32_t channels = layer.cells / pixels, inputs = depthwise ? kPatchLanes : from.shape.input_channels;
   const std::int32_t all = from.shape.output_channels;
   REEF_REQUIRE(from.weight_zero_point.has_value(), "the weights' zero point is not known");
   std::vector<std::uint8_t> bytes;
@@ -242,7 +242,7 @@ Result<std::vector<std::uint8_t>> pack_patches(const darwinn::LayerParameters& f
               static_cast<std::size_t>((cell * layer.taps_y() + first_y + ky) * layer.taps_x() + first_x + kx) * line;
           const std::int32_t position = ky * from.shape.kernel_width + kx;
           if (depthwise) {
-            patch.weights[to + static_cast<std::size_t>(channel % kLanes)] =
+            patch.weights[to + static_cast<std::size_t>(channel % kPatchLanes)] =
                 from.weights[static_cast<std::size_t>(position) * static_cast<std::size_t>(all) + known];
           } else {
             const auto first =

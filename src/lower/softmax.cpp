@@ -19,7 +19,7 @@ using tiled::Spread;
 using tiled::SpreadSoftmax;
 using tiled::TileMask;
 
-constexpr std::int32_t kMostElements = 16384;  // steps of a maximum that a loop can count
+constexpr std::int32_t kMostLoopSteps = 16384;  // steps of a maximum that a loop can count
 constexpr float kOutputScale = 1.0f / 256;     // the only one that the constants are known for
 constexpr int kTile = 0;
 constexpr std::int32_t kGooglesSmallRow = 4;
@@ -38,8 +38,8 @@ Result<float> exponent_scale(const Builder& builder, std::int32_t op) {
     return unsupported("input {} and output {} have no rows, or others", input.shape.to_string(),
                        output.shape.to_string());
   }
-  if (input.shape.last() > kMostElements) {
-    return unsupported("a row has {} elements; at most {} are generated", input.shape.last(), kMostElements);
+  if (input.shape.last() > kMostLoopSteps) {
+    return unsupported("a row has {} elements; at most {} are generated", input.shape.last(), kMostLoopSteps);
   }
   const float scale = input.quantization.scale[0] * static_cast<float>(builder.op(op).attributes.get_float("beta", 1));
   if (!std::isfinite(scale) || scale <= 0) return unsupported("beta times the input's scale is {}", scale);

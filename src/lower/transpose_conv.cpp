@@ -62,14 +62,14 @@ Result<Axis> axis_of(std::int64_t input, std::int64_t output, std::int64_t kerne
   return axis;
 }
 
-struct Operands {
+struct TransposeOperands {
   std::int32_t weights = -1, input = -1, bias = -1, output = -1;
 };
 
 // The model's operator as a graph of convolutions, one for each phase.
 class PhaseModel {
  public:
-  PhaseModel(const Builder& builder, std::int32_t op, const Operands& operands)
+  PhaseModel(const Builder& builder, std::int32_t op, const TransposeOperands& operands)
       : source_(builder.model()), op_(builder.op(op)), weights_(builder.source(operands.weights)) {
     model_.buffers.emplace_back();
     model_.subgraphs.emplace_back();
@@ -158,8 +158,8 @@ class PhaseModel {
   ir::Model model_;
 };
 
-Result<Operands> operands_of(const Builder& builder, std::int32_t op) {
-  Operands operands;
+Result<TransposeOperands> operands_of(const Builder& builder, std::int32_t op) {
+  TransposeOperands operands;
   REEF_ASSIGN_OR_RETURN(operands.weights, builder.operand(op, 1));
   REEF_ASSIGN_OR_RETURN(operands.input, builder.operand(op, 2));
   if (builder.op(op).inputs.size() > 3) operands.bias = builder.op(op).inputs[3];
@@ -261,7 +261,7 @@ std::optional<tiled::Window> transpose_conv_rows(const ir::Subgraph& graph, cons
 }
 
 Status lower_transpose_conv(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const Operands operands, operands_of(builder, op));
+  REEF_ASSIGN_OR_RETURN(const TransposeOperands operands, operands_of(builder, op));
   const ir::Shape in = builder.source(operands.input).shape, out = builder.source(operands.output).shape;
   const ir::Shape weights = builder.source(operands.weights).shape;
   const ir::Attributes& a = builder.op(op).attributes;

@@ -263,11 +263,11 @@ void when_quantized(const OpView& view, Build build, OperatorMemory& memory) {
   memory.at_prepare.push_back(is_log_softmax ? 16 + 3 * pointer_bytes(build) : kCumulativeSum);
 }
 
-struct Rule {
+struct MemoryRule {
   Op op;
   void (*add)(const OpView&, Build, OperatorMemory&);
 };
-constexpr Rule kRules[] = {
+constexpr MemoryRule kMemoryRules[] = {
     {Op::ADD_N, add_n_memory},
     {Op::AVERAGE_POOL_2D, average_pool_memory},
     {Op::BATCH_MATMUL, batch_matmul_memory},
@@ -311,7 +311,7 @@ std::optional<OperatorMemory> operator_memory(const OpView& view, Build build) {
   memory.parameters = sizes->parameters[at(build)];
   memory.has_pointers = op == Op::FULLY_CONNECTED || op == Op::VAR_HANDLE;
   memory.at_start = sizes->start[at(build)];
-  for (const Rule& rule : kRules) {
+  for (const MemoryRule& rule : kMemoryRules) {
     if (rule.op == op) rule.add(view, build, memory);
   }
   return memory;

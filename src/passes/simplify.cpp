@@ -10,7 +10,7 @@ namespace reef::passes {
 namespace {
 
 // Models settle after a few rounds. A file made to keep us busy is left half done.
-constexpr int kMostRounds = 32;
+constexpr int kMostSimplifyRounds = 32;
 
 Status simplify_subgraph(ir::Model& model, std::size_t subgraph, const SimplifyOptions& options,
                          const graph::Evaluate& evaluate, PassLog& log, bool& is_changed) {
@@ -25,7 +25,7 @@ Status simplify_subgraph(ir::Model& model, std::size_t subgraph, const SimplifyO
     is_changed = is_changed || made > 0;
     return made;
   };
-  for (int round = 1; round <= kMostRounds; ++round) {
+  for (int round = 1; round <= kMostSimplifyRounds; ++round) {
     if (run_all(round, false) == 0 && run_all(round, true) == 0) break;
   }
   return graph.finish();

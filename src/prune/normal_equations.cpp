@@ -11,7 +11,7 @@
 namespace reef::prune {
 namespace {
 
-constexpr double kMostWork = 3e10;          // products for one matrix
+constexpr double kMostMatrixWork = 3e10;          // products for one matrix
 constexpr std::size_t kRowsPerColumn = 24;  // more of them do not make the estimate better
 constexpr std::size_t kLeastRows = 4096;
 constexpr std::size_t kBlock = 256;      // rows that are added together
@@ -21,7 +21,7 @@ constexpr double kRidges[] = {1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0};
 
 std::size_t rows_wanted(std::size_t width) {
   const auto affordable =
-      static_cast<std::size_t>(kMostWork / (static_cast<double>(width) * static_cast<double>(width)));
+      static_cast<std::size_t>(kMostMatrixWork / (static_cast<double>(width) * static_cast<double>(width)));
   return std::max<std::size_t>(std::min(std::max(kRowsPerColumn * width, kLeastRows), affordable), 64);
 }
 

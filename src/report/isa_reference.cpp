@@ -17,7 +17,7 @@ using isa::OpcodeInfo;
 using isa::ProducerFields;
 using isa::WatcherFields;
 
-constexpr std::string_view kIntroduction = R"(# Instructions of the Edge TPU
+constexpr std::string_view kIsaIntroduction = R"(# Instructions of the Edge TPU
 
 Generated from the tables in `src/isa/` by `make docs`; a test fails when it is stale. The text form of these instructions is
 described in [assembly.md](assembly.md).
@@ -126,7 +126,7 @@ std::string group_table(std::initializer_list<Field> fields) {
 }
 
 std::string introduction() {
-  std::string text(kIntroduction);
+  std::string text(kIsaIntroduction);
   const auto replace = [&text](std::string_view mark, const std::string& with) {
     text.replace(text.find(mark), mark.size(), with);
   };

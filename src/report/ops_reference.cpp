@@ -84,7 +84,7 @@ std::string op_section(const ops::OpDef& op) {
   return text + chip_text(op.chip) + "\n";
 }
 
-constexpr std::string_view kIntroduction =
+constexpr std::string_view kOpsIntroduction =
     "# Operations\n\n"
     "Generated from `src/ops/*.cpp` by `make docs`; a test fails when it is stale. {} operations run on the CPU, "
     "integers\n"
@@ -114,7 +114,7 @@ std::string ops_reference() {
   std::sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   const auto on_chip = std::count_if(ops.begin(), ops.end(), [](const auto* op) { return op->chip.first_runtime > 0; });
   std::string text =
-      fmt::format(fmt::runtime(kIntroduction), ops.size(), on_chip, ops::kOldestRuntime, ops::kNewestRuntime);
+      fmt::format(fmt::runtime(kOpsIntroduction), ops.size(), on_chip, ops::kOldestRuntime, ops::kNewestRuntime);
   for (const ops::OpDef* op : ops) text += summary_row(*op);
   text += "\n## Rules for every operation\n\n";
   for (const ops::ChipRule& rule : partition::model_rules()) text += rule_item(rule);

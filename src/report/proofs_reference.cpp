@@ -10,7 +10,7 @@ namespace {
 
 using device::Notices;
 
-constexpr std::string_view kIntroduction = R"(# What public programs prove
+constexpr std::string_view kProofsIntroduction = R"(# What public programs prove
 
 Generated from `src/execute/device/beliefs.def` and `proofs.def` by `make docs`; do not edit.
 
@@ -51,7 +51,7 @@ std::string counts(const Notices& notices) {
 }
 
 std::string introduction(const device::Proofs& proofs) {
-  std::string text(kIntroduction);
+  std::string text(kProofsIntroduction);
   const auto replace = [&](std::string_view mark, int number) {
     text.replace(text.find(mark), mark.size(), fmt::format("{}", number));
   };

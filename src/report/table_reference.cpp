@@ -17,7 +17,7 @@
 namespace reef::report {
 namespace {
 
-constexpr std::string_view kHead = R"(# Functions by activation table
+constexpr std::string_view kTableHead = R"(# Functions by activation table
 
 Generated from `src/ops/table_functions.cpp`; do not edit. The Edge TPU evaluates a function of one variable by eight polynomials of degree
 four. Google's programs have tables for LOGISTIC, TANH, EXP inside of SOFTMAX and 1/sqrt(x); for the functions below Reef fits a table for the
@@ -223,7 +223,7 @@ std::vector<Row> rows() {
 }  // namespace
 
 std::string table_reference() {
-  std::string text(kHead);
+  std::string text(kTableHead);
   for (const Row& row : rows()) {
     for (const Range& range : row.is_positive ? kPositive : kRanges) text += text_of(row, range);
   }

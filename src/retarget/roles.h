@@ -10,6 +10,9 @@
 
 namespace reef::retarget {
 
+// Real bounds of the arguments of the two tables that stand for a whole function.
+inline constexpr float kLogisticBound = 10.3967323f, kTanhBound = 6.87480688f;
+
 // The choices so far, as far as rules may look at them.
 struct SearchState {
   std::map<std::uint32_t, Labels> labels;                    // of values, by instruction

@@ -21,9 +21,6 @@ Requantization elementwise(const ChipTensor& input, const ChipTensor& output, nu
 
 namespace {
 
-// Real bounds of the arguments of the two tables that stand for a whole function.
-constexpr float kLogisticBound = 10.3967323f, kTanhBound = 6.87480688f;
-
 bool is_elementwise(const RoleContext& context) {
   const OpView& op = context.op;
   return op.is_multiply_add() && op.arithmetic == Arithmetic::kElements && op.lanes_off == 0 && op.has_only_fills();

@@ -15,7 +15,6 @@ namespace reef::retarget {
 namespace {
 
 constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kHidden = 18, kCell = 19;
-constexpr float kLogisticBound = 10.3967323f, kTanhBound = 6.87480688f;
 constexpr int kCellGate = 2;
 constexpr float kCellScale = 1.0f / 4096;
 

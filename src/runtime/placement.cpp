@@ -11,7 +11,7 @@
 namespace reef::runtime {
 namespace {
 
-constexpr int kMostDevices = 64;
+constexpr int kMostPlacedDevices = 64;
 constexpr std::string_view kCpu = "cpu", kVirtual = "virtual", kAuto = "auto";
 
 bool is_number(std::string_view text) {
@@ -111,7 +111,7 @@ Result<Placement> find_placement(std::string_view word, const driver::SessionSet
 }
 
 Result<Placement> find_placements(std::string_view word, int count, const driver::SessionSettings& settings) {
-  REEF_REQUIRE(count >= 1 && count <= kMostDevices, "--devices {}: 1 to {} devices work together", count, kMostDevices);
+  REEF_REQUIRE(count >= 1 && count <= kMostPlacedDevices, "--devices {}: 1 to {} devices work together", count, kMostPlacedDevices);
   REEF_RETURN_IF_ERROR(check_placement(word));
   if (count == 1) return find_placement(word, settings);
   REEF_REQUIRE(word != kCpu, "--devices means Edge TPUs: leave out --device cpu");

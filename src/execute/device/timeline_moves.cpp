@@ -12,8 +12,6 @@ namespace {
 // A bound for programs that no compiler made.
 constexpr std::size_t kMostLinkRecords = 1 << 20;
 
-constexpr std::size_t counter_index(isa::TileCounter counter) { return static_cast<std::size_t>(counter); }
-
 }  // namespace
 
 Timeline::Place Timeline::place_of(const Move& move) {
@@ -107,7 +105,7 @@ void Timeline::line_sent(const Move& move) {
   work(sender, Spent::kRing, cycles);
   if (op.to_tiles != 0) ring_ = sender.moment;
   send(sender, op.to_tiles, op.channel, op.to_scalar, kLineBytes);
-  signal(sender, tile.counters[counter_index(isa::TileCounter::kRingWrite)],
+  signal(sender, tile.counters[at(isa::TileCounter::kRingWrite)],
          signalled(op.ring_write, op.in, move.from, move.to), Spent::kRing);
   signal_ring_producer(sender, op.channel, signalled(op.ring_producer, op.in, move.from, move.to), Spent::kRing);
 }
@@ -132,7 +130,7 @@ void Timeline::line_received(const Move& move) {
   tile.accepted[at(op.channel)] = receiver.moment;
   if (move.kind == MoveKind::kHeaderReceived) return;
   const auto counter = op.channel == 0 ? isa::TileCounter::kRingReadA : isa::TileCounter::kRingReadB;
-  signal(receiver, tile.counters[counter_index(counter)], signalled(op.read, op.out, move.from, move.to), Spent::kRing);
+  signal(receiver, tile.counters[at(counter)], signalled(op.read, op.out, move.from, move.to), Spent::kRing);
 }
 
 // ---- Between the memories of a tile ----
@@ -152,7 +150,7 @@ void Timeline::line_stored(const Move& move) {
   pass_gate(mover, mover.target, op.out, op.out_waits, tile.counters, move.from);
   mover.knowledge.tick();
   touch(tile.wide.get(), true, move.target, mover);
-  signal(mover, tile.counters[counter_index(isa::TileCounter::kNarrowToWide)],
+  signal(mover, tile.counters[at(isa::TileCounter::kNarrowToWide)],
          signalled(op.signal, op.out, move.from, move.to), Spent::kMovers);
 }
 
@@ -166,7 +164,7 @@ void Timeline::unpacked(const Move& move) {
   touch(op.to_scaling ? tile.scaling.get() : tile.narrow.get(), true, move.target, mover);
   work(mover, Spent::kMovers, op.to_scaling ? options_.timing.costs.scaling_step : options_.timing.costs.mover_word);
   const auto counter = op.to_scaling ? isa::TileCounter::kWideToScaling : isa::TileCounter::kWideToNarrow;
-  signal(mover, tile.counters[counter_index(counter)], signalled(op.signal, op.out, move.from, move.to),
+  signal(mover, tile.counters[at(counter)], signalled(op.signal, op.out, move.from, move.to),
          Spent::kMovers);
 }
 

@@ -10,8 +10,6 @@
 namespace reef::device {
 namespace {
 
-constexpr std::size_t counter_index(isa::TileCounter counter) { return static_cast<std::size_t>(counter); }
-
 // The first step after which results come: where outer loops are summed, all results come in the last round.
 std::int64_t first_result_step(const isa::TensorOperation& op, isa::Opcode opcode) {
   if (reduces_innermost(op, opcode)) return 0;
@@ -95,7 +93,7 @@ void Timeline::compute_block(const TensorMove& move, std::int64_t from, std::int
     if (even.count <= 0) return;
     Stamp first = begin;
     first.moment.spend(Spent::kCompute, even.first);
-    tile.counters[counter_index(counter)].add(first, even.count, even.step, 0, Spent::kCompute);
+    tile.counters[at(counter)].add(first, even.count, even.step, 0, Spent::kCompute);
   };
   add(even_signals(op.avdata, op.out, out_from, out_to, cycles), isa::TileCounter::kAvdata);
   if (opcode != isa::Opcode::kResample) {
@@ -163,10 +161,10 @@ void Timeline::walk_tensor_steps(const TensorMove& move, const isa::TensorOperat
     if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) tensor.in.advance();
     if (opcode != isa::Opcode::kResample) tensor.param.advance();
     tensor.psum.advance();
-    signal(tensor, tile.counters[counter_index(isa::TileCounter::kAvdata)],
+    signal(tensor, tile.counters[at(isa::TileCounter::kAvdata)],
            signalled(op.avdata, op.out, out_from, tensor.out.position()), Spent::kCompute);
     if (opcode != isa::Opcode::kResample) {
-      signal(tensor, tile.counters[counter_index(isa::TileCounter::kParameters)],
+      signal(tensor, tile.counters[at(isa::TileCounter::kParameters)],
              signalled(op.parameters, op.param, param_from, tensor.param.position()), Spent::kCompute);
     }
   }

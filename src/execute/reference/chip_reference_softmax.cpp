@@ -12,7 +12,7 @@
 namespace reef::reference {
 namespace {
 
-constexpr std::int32_t kMax16 = 65535;
+constexpr std::int32_t kSoftmaxMax16 = 65535;
 constexpr float kOutputScale = 1.0f / 256;  // the only one seen
 
 void tile_row(std::span<const std::int32_t> in, float scale, std::vector<std::int32_t>& out) {
@@ -22,13 +22,13 @@ void tile_row(std::span<const std::int32_t> in, float scale, std::vector<std::in
   std::int64_t sum = 0;
   for (const std::int32_t code : in) {
     const float argument = static_cast<float>(code - highest) * scale;
-    numerators.push_back(numeric::chip_round(exp.at(argument), 0, kMax16));
+    numerators.push_back(numeric::chip_round(exp.at(argument), 0, kSoftmaxMax16));
     sum += numerators.back();
   }
   const float one = 1.0f / numeric::kChipExpOne;
   const float root = numeric::chip_reciprocal_root(numeric::chip_root_table(), static_cast<float>(sum) * one);
-  const std::int64_t rounded_root = numeric::chip_round(root, 0, kMax16);
-  const std::int32_t inverse = requantized(rounded_root * rounded_root, one, {.max = 32768, .min = 0}, 0, kMax16);
+  const std::int64_t rounded_root = numeric::chip_round(root, 0, kSoftmaxMax16);
+  const std::int32_t inverse = requantized(rounded_root * rounded_root, one, {.max = 32768, .min = 0}, 0, kSoftmaxMax16);
   const float root_unit = 1.0f / numeric::kChipRootOne;
   const float multiplier = numeric::chip_product_multiplier(root_unit, root_unit, kOutputScale);
   for (const std::int32_t numerator : numerators) {

@@ -14,7 +14,7 @@ namespace reef::darwinn {
 namespace {
 
 constexpr std::array<std::string_view, 4> kPlaceAttributes = {"subgraph", "op", "executable", "chunk"};
-using Place = std::array<std::size_t, 4>;  // numbers of these
+using ListingPlace = std::array<std::size_t, 4>;  // numbers of these
 
 Result<std::size_t> number_of(const isa::NamedProgram& program, std::string_view key) {
   for (const auto& [name, text] : program.attributes) {
@@ -28,8 +28,8 @@ Result<std::size_t> number_of(const isa::NamedProgram& program, std::string_view
   return invalid_input("program '{}' does not say its {}: give the directive {}=NUMBER", program.name, key, key);
 }
 
-Result<Place> place_of(const isa::NamedProgram& program) {
-  Place place{};
+Result<ListingPlace> place_of(const isa::NamedProgram& program) {
+  ListingPlace place{};
   for (std::size_t i = 0; i < place.size(); ++i) {
     REEF_ASSIGN_OR_RETURN(place[i], number_of(program, kPlaceAttributes[i]));
   }
@@ -68,7 +68,7 @@ Result<bool> replace_in_package(CustomOptions& options, std::size_t executable, 
   return true;
 }
 
-Status replace_in_op(ir::Operator& op, const std::map<Place, const isa::NamedProgram*>& programs) {
+Status replace_in_op(ir::Operator& op, const std::map<ListingPlace, const isa::NamedProgram*>& programs) {
   REEF_ASSIGN_OR_RETURN(CustomOptions options, read_custom_options(op.custom_options));
   bool is_changed = false;
   for (const auto& [place, program] : programs) {
@@ -100,7 +100,7 @@ Result<isa::Listing> list_programs(const ir::Model& model) {
         for (std::size_t c = 0; c < executables[e].instruction_chunks.size(); ++c) {
           isa::NamedProgram& program = listing.programs.emplace_back();
           program.name = fmt::format("op {} {} chunk {}", o, name_of(executables[e].type), c);
-          const Place place = {s, o, e, c};
+          const ListingPlace place = {s, o, e, c};
           for (std::size_t i = 0; i < place.size(); ++i) {
             program.attributes.emplace_back(kPlaceAttributes[i], fmt::format("{}", place[i]));
           }
@@ -116,9 +116,9 @@ Result<isa::Listing> list_programs(const ir::Model& model) {
 }
 
 Status replace_programs(ir::Model& model, const isa::Listing& listing) {
-  std::map<std::pair<std::size_t, std::size_t>, std::map<Place, const isa::NamedProgram*>> by_op;
+  std::map<std::pair<std::size_t, std::size_t>, std::map<ListingPlace, const isa::NamedProgram*>> by_op;
   for (const isa::NamedProgram& program : listing.programs) {
-    REEF_ASSIGN_OR_RETURN(const Place place, place_of(program));
+    REEF_ASSIGN_OR_RETURN(const ListingPlace place, place_of(program));
     REEF_REQUIRE(place[0] < model.subgraphs.size() && place[1] < model.subgraphs[place[0]].operators.size() &&
                      is_edge_tpu_op(model.subgraphs[place[0]].operators[place[1]]),
                  "program '{}' belongs to op {} of subgraph {}, which is no Edge TPU op of this model", program.name,

@@ -10,7 +10,7 @@
 namespace reef::darwinn {
 namespace {
 
-constexpr char kPackageIdentifier[] = "DWN1";
+constexpr char kWrittenIdentifier[] = "DWN1";
 // Offsets have 32 bits, signed in places; tables, texts and page alignment need some room beside the data.
 constexpr std::uint64_t kMaxContentBytes = (std::uint64_t{1} << 31) - (std::uint64_t{1} << 26);
 
@@ -134,7 +134,7 @@ Result<std::vector<std::uint8_t>> write_package_buffer(const Package& package) {
   table.number(Package::kMinRuntimeVersion, package.min_runtime_version);
   table.number(Package::kKeypairVersion, package.keypair_version);
   table.number(Package::kVirtualChipId, package.virtual_chip_id);
-  return buffer.finish(table.finish(), kPackageIdentifier);
+  return buffer.finish(table.finish(), kWrittenIdentifier);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace reef::numpy {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 36;
+constexpr std::uint64_t kMaxArchiveBytes = std::uint64_t{1} << 36;
 constexpr std::string_view kEnding = ".npy";
 
 }  // namespace
@@ -26,7 +26,7 @@ Result<Npz> Npz::open(const Bytes& file) {
 }
 
 Result<Npz> Npz::load(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxArchiveBytes));
   auto npz = open(file);
   if (!npz.ok()) return npz.status().in(path);
   return npz;

@@ -9,7 +9,7 @@ namespace {
 
 // Layout of the end record, of a directory entry, and of a file's own header (PKWARE's APPNOTE.TXT, 4.3).
 constexpr std::uint32_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kHeaderMark = 0x04034b50;
-constexpr std::size_t kEndBytes = 22, kEntryBytes = 46;
+constexpr std::size_t kAppendedEndBytes = 22, kAppendedEntryBytes = 46;
 constexpr std::size_t kEndDisk = 4, kEndEntries = 10, kEndDirectoryBytes = 12, kEndDirectoryStart = 16,
                       kEndComment = 20;
 constexpr std::size_t kEntryName = 28, kEntryExtra = 30, kEntryComment = 32, kEntryHeaderStart = 42;
@@ -26,8 +26,8 @@ void put(std::vector<std::uint8_t>& file, std::size_t at, std::uint32_t value) {
 }
 
 std::optional<std::size_t> find_end(std::span<const std::uint8_t> file) {
-  if (file.size() < kEndBytes) return std::nullopt;
-  const std::size_t last = file.size() - kEndBytes;
+  if (file.size() < kAppendedEndBytes) return std::nullopt;
+  const std::size_t last = file.size() - kAppendedEndBytes;
   const std::size_t first = last > kMaxComment ? last - kMaxComment : 0;
   for (std::size_t at = last + 1; at-- > first;) {
     if (number(file, at, 4) == kEndMark && number(file, at + kEndComment, 2) == last - at) return at;
@@ -35,28 +35,28 @@ std::optional<std::size_t> find_end(std::span<const std::uint8_t> file) {
   return std::nullopt;
 }
 
-struct Directory {
+struct AppendedDirectory {
   std::size_t end = 0;               // the end record
   std::size_t first_header = 0;      // of all files: where the archive starts
   std::vector<std::size_t> entries;  // in the directory
 };
 
-std::optional<Directory> read_directory(std::span<const std::uint8_t> file) {
+std::optional<AppendedDirectory> read_directory(std::span<const std::uint8_t> file) {
   const auto end = find_end(file);
   if (!end || number(file, *end + kEndDisk, 4) != 0) return std::nullopt;
-  Directory directory;
+  AppendedDirectory directory;
   directory.end = *end;
   std::size_t at = number(file, *end + kEndDirectoryStart, 4);
   directory.first_header = at;
   if (at > *end || number(file, *end + kEndDirectoryBytes, 4) != *end - at) return std::nullopt;
   const std::uint32_t count = number(file, *end + kEndEntries, 2);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (*end - at < kEntryBytes || number(file, at, 4) != kEntryMark) return std::nullopt;
+    if (*end - at < kAppendedEntryBytes || number(file, at, 4) != kEntryMark) return std::nullopt;
     const std::size_t header = number(file, at + kEntryHeaderStart, 4);
     if (header > *end - 4 || number(file, header, 4) != kHeaderMark) return std::nullopt;
     directory.first_header = std::min(directory.first_header, header);
     directory.entries.push_back(at);
-    const std::size_t length = kEntryBytes + number(file, at + kEntryName, 2) + number(file, at + kEntryExtra, 2) +
+    const std::size_t length = kAppendedEntryBytes + number(file, at + kEntryName, 2) + number(file, at + kEntryExtra, 2) +
                                number(file, at + kEntryComment, 2);
     if (length > *end - at) return std::nullopt;
     at += length;

@@ -8,7 +8,7 @@
 namespace reef::import {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 24;
+constexpr std::int64_t kMostPictures = std::int64_t{1} << 24;
 
 Dims or_filled(Dims given, std::size_t size, std::int64_t value) {
   if (given.empty()) given.assign(size, value);
@@ -56,16 +56,16 @@ Status convert_col2im(NodeContext& ctx, GraphBuilder& b) {
   Dims places;
   std::int64_t pixels = 1, elements = 1, windows = 1;
   for (std::size_t i = 0; i < axes; ++i) {
-    REEF_REQUIRE(image[i] >= 1 && image[i] < kMost && block[i] >= 1 && block[i] < kMost && strides[i] >= 1 &&
-                     dilations[i] >= 1 && dilations[i] < kMost && pads[i] >= 0 && pads[i + axes] >= 0 &&
-                     pads[i] < kMost && pads[i + axes] < kMost,
+    REEF_REQUIRE(image[i] >= 1 && image[i] < kMostPictures && block[i] >= 1 && block[i] < kMostPictures && strides[i] >= 1 &&
+                     dilations[i] >= 1 && dilations[i] < kMostPictures && pads[i] >= 0 && pads[i + axes] >= 0 &&
+                     pads[i] < kMostPictures && pads[i + axes] < kMostPictures,
                  "axis {}: image {}, block {}", i, image[i], block[i]);
     places.push_back((image[i] + pads[i] + pads[i + axes] - dilations[i] * (block[i] - 1) - 1) / strides[i] + 1);
     REEF_REQUIRE(places.back() >= 1, "axis {}: the block is larger than the image", i);
     pixels *= image[i], elements *= block[i], windows *= places.back();
-    REEF_REQUIRE(pixels < kMost && elements < kMost && windows < kMost, "the image is too large");
+    REEF_REQUIRE(pixels < kMostPictures && elements < kMostPictures && windows < kMostPictures, "the image is too large");
   }
-  REEF_REQUIRE(elements * windows < kMost && b.dim(x, 2) == windows && b.dim(x, 1) % elements == 0,
+  REEF_REQUIRE(elements * windows < kMostPictures && b.dim(x, 2) == windows && b.dim(x, 1) % elements == 0,
                "the input {} does not fit {} windows of {} elements", b.shape(x).to_string(), windows, elements);
   const std::int64_t images = b.dim(x, 0), channels = b.dim(x, 1) / elements;
   const Id rows = transpose(b, reshape(b, x, {images * channels, elements * windows}), {1, 0});
@@ -89,7 +89,7 @@ Status convert_center_crop_pad(NodeContext& ctx, GraphBuilder& b) {
   Dims before(static_cast<std::size_t>(b.rank(x)), 0), after = before;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t size = b.dim(x, axes[i]), more = wanted[i] - size;
-    REEF_REQUIRE(wanted[i] >= 0 && wanted[i] < kMost, "size {} is {}", i, wanted[i]);
+    REEF_REQUIRE(wanted[i] >= 0 && wanted[i] < kMostPictures, "size {} is {}", i, wanted[i]);
     if (more < 0) {
       x = slice_axis(b, x, axes[i], -more / 2, wanted[i]);
     } else {
@@ -111,9 +111,9 @@ Status convert_affine_grid(NodeContext& ctx, GraphBuilder& b) {
   const bool aligns = ctx.int_attribute("align_corners", 0) != 0;
   std::int64_t pixels = 1;
   for (std::size_t i = 2; i < size.size(); ++i) {
-    REEF_REQUIRE(size[i] >= 1 && size[i] < kMost, "size {} is {}", i, size[i]);
+    REEF_REQUIRE(size[i] >= 1 && size[i] < kMostPictures, "size {} is {}", i, size[i]);
     pixels *= size[i];
-    REEF_REQUIRE(pixels < kMost, "the grid is too large");
+    REEF_REQUIRE(pixels < kMostPictures, "the grid is too large");
   }
   std::vector<float> grid;
   for (std::int64_t i = 0; i < pixels; ++i) {

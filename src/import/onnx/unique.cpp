@@ -9,7 +9,7 @@
 namespace reef::import {
 namespace {
 
-constexpr std::int64_t kMostComparisons = std::int64_t{1} << 24;
+constexpr std::int64_t kMostUniqueComparisons = std::int64_t{1} << 24;
 
 // The slices and how they compare. Matrices are [i, j].
 struct Comparison {
@@ -92,7 +92,7 @@ Status convert_unique(NodeContext& ctx, GraphBuilder& b) {
     moved = reshape(b, x, {b.elements(x)});
   }
   const std::int64_t n = b.dim(moved, 0), m = n == 0 ? 0 : b.elements(x) / n;
-  if (n < 1 || m < 1 || n > (1 << 12) || n * n * m > kMostComparisons) {
+  if (n < 1 || m < 1 || n > (1 << 12) || n * n * m > kMostUniqueComparisons) {
     return unsupported("{} slices of {} elements are compared with each other, which is too much", n, m);
   }
   const Id numbers = b.type(moved) == ir::DataType::kBool ? cast(b, moved, ir::DataType::kInt32) : widened(b, moved);

@@ -5,7 +5,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool broadcast_to_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::BROADCAST_TO || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -30,6 +30,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 }  // namespace
 
 constinit const Pass broadcast_to_chip_pass = {
-    .name = "broadcast-to", .summary = "BROADCAST_TO of a known size becomes TILE.", .at_on_chip = at};
+    .name = "broadcast-to", .summary = "BROADCAST_TO of a known size becomes TILE.", .at_on_chip = broadcast_to_at};
 
 }  // namespace reef::passes

@@ -12,7 +12,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool by_table_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.inputs.size() != 1 || op.attributes.get_bool(ops::kByTable) || !ops::unary_function(op)) return false;
   if (!edit.is_sound(index) || edit.fits(index)) return false;
@@ -38,6 +38,6 @@ constinit const Pass by_table_chip_pass = {
         "HARD_SWISH, ELU, EXP, LOG, LEAKY_RELU and other functions of one 8-bit tensor are computed in "
         "one pass of the chip by a table of their own; the model's operator stays.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = by_table_at};
 
 }  // namespace reef::passes

@@ -9,7 +9,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool computed_weights_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.type != Op::FULLY_CONNECTED || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
@@ -47,6 +47,6 @@ constinit const Pass computed_weights_chip_pass = {
     .name = "computed-weights",
     .summary = "FULLY_CONNECTED whose weights are computed becomes a BATCH_MATMUL.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = computed_weights_at};
 
 }  // namespace reef::passes

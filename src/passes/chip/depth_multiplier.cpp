@@ -7,7 +7,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool depth_multiplier_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::DEPTHWISE_CONV_2D || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
@@ -38,6 +38,6 @@ constinit const Pass depth_multiplier_chip_pass = {
     .summary =
         "DEPTHWISE_CONV_2D with several results for each channel becomes a CONV_2D that repeats channels "
         "and a DEPTHWISE_CONV_2D with one result for each.",
-    .at_on_chip = at};
+    .at_on_chip = depth_multiplier_at};
 
 }  // namespace reef::passes

@@ -30,7 +30,7 @@ std::int32_t source_of(const ChipGraph& edit, std::int32_t tensor) {
   return edit.affine(source) && edit.shape(source) == edit.shape(tensor) ? source : -1;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool dequantize_later_at(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const auto movement =
       std::find_if(kMovements.begin(), kMovements.end(), [&](const auto& m) { return op.type == m.first; });
@@ -60,6 +60,6 @@ constinit const Pass dequantize_later_chip_pass = {
     .summary =
         "Where elements are dequantized and then moved (SPLIT, RESHAPE, TRANSPOSE ...), they are moved as 8-bit "
         "numbers and dequantized behind that.",
-    .at_on_chip = at};
+    .at_on_chip = dequantize_later_at};
 
 }  // namespace reef::passes

@@ -126,7 +126,7 @@ bool at_signal(ChipGraph& edit, std::int32_t index) {
   return edit.commit(index, list.take(), fmt::format("a {} with dilation {}", convolution.type, (*block)[0]));
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool dilated_conv_at(ChipGraph& edit, std::int32_t index) {
   const auto found = find(edit, index);
   if (!found) return at_signal(edit, index);
   const std::int32_t x = edit.op(found->space_to_batch).inputs[0], y = edit.op(index).outputs[0];
@@ -166,6 +166,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass dilated_conv_chip_pass = {
     .name = "dilated-conv",
     .summary = "A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND becomes one with a dilation.",
-    .at_on_chip = at};
+    .at_on_chip = dilated_conv_at};
 
 }  // namespace reef::passes

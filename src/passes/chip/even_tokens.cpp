@@ -58,8 +58,8 @@ class Padding {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(ops_.size()); ++i) {
       const std::vector<std::int32_t> outputs = edit_.op(i).outputs;
       const bool extends = i == entry_op && extends_pad();
-      if (extends) extend_pad(ops_[reef::at(i)]);
-      result.push_back(ops_[reef::at(i)]);
+      if (extends) extend_pad(ops_[at(i)]);
+      result.push_back(ops_[at(i)]);
       origins.push_back(edit_.origin(i));
       if (i == entry_op && !extends) begin(result, origins, i);
       if (i == entry_op && !extends) continue;
@@ -118,10 +118,10 @@ class Padding {
     }
     for (std::size_t i = 0; i < region_.constants.size(); ++i) {
       const OperandOf& of = region_.constants[i];
-      ops_[reef::at(of.op)].inputs[of.k] = longer_constant(operand(of), region_.constant_axes[i]);
+      ops_[at(of.op)].inputs[of.k] = longer_constant(operand(of), region_.constant_axes[i]);
     }
     for (const std::int32_t index : region_.reshapes) {
-      ir::Operator& op = ops_[reef::at(index)];
+      ir::Operator& op = ops_[at(index)];
       const ir::Shape shape = edit_.shape(op.outputs[0]);
       if (op.type == Op::RESHAPE) {
         list_.reshape(op.inputs[0], shape, op.outputs[0]);
@@ -160,14 +160,14 @@ class Padding {
   }
   void extend_pad(ir::Operator& pad) {
     std::vector<std::int64_t> amounts = *edit_.ints(pad.inputs[1]);
-    amounts[reef::at(2 * region_.axis.at(entry_) + 1)] += more_;
+    amounts[at(2 * region_.axis.at(entry_) + 1)] += more_;
     pad.inputs[1] = list_.int_matrix(amounts, 2);
   }
 
   void begin(std::vector<ir::Operator>& result, std::vector<std::int32_t>& origins, std::int32_t origin) {
     const int rank = edit_.shape(entry_).rank();
     std::vector<std::int64_t> amounts(static_cast<std::size_t>(2 * rank), 0);
-    amounts[reef::at(2 * region_.axis.at(entry_) + 1)] = more_;
+    amounts[at(2 * region_.axis.at(entry_) + 1)] = more_;
     list_.add(Op::PAD, "PadOptions", {}, {entry_, list_.int_matrix(amounts, 2)}, {padded_[entry_]},
               edit_.tensor(entry_).type);
     take(result, origins, origin);
@@ -221,7 +221,7 @@ bool apply(ChipGraph& edit, const TokenRegion& region, std::int32_t entry, std::
   return true;
 }
 
-bool whole(ChipGraph& edit) {
+bool even_tokens_whole(ChipGraph& edit) {
   std::vector<std::int32_t> candidates = edit.graph().inputs;
   for (const ir::Operator& op : edit.graph().operators) {
     candidates.insert(candidates.end(), op.outputs.begin(), op.outputs.end());
@@ -248,6 +248,6 @@ constinit const Pass even_tokens_chip_pass = {
     .summary =
         "Tokens whose number cannot be cut over the tiles (197, a prime) get a few more, which nobody "
         "reads.",
-    .whole_on_chip = whole};
+    .whole_on_chip = even_tokens_whole};
 
 }  // namespace reef::passes

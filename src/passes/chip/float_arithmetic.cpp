@@ -47,7 +47,7 @@ Affine8 sum_affine(const Affine8& a, const Affine8& b, const Affine8& out, const
   return sum;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool float_arithmetic_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& quantize = edit.op(index);
   if (quantize.type != Op::QUANTIZE || !edit.is_sound(index)) return false;
   const std::int32_t y = quantize.outputs[0], real = quantize.inputs[0], producer = edit.producer(real);
@@ -98,6 +98,6 @@ constinit const Pass float_arithmetic_chip_pass = {
     .name = "float-arithmetic",
     .summary = "ADD, ADD_N, SUB and MUL between DEQUANTIZE and QUANTIZE become their 8-bit forms.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = float_arithmetic_at};
 
 }  // namespace reef::passes

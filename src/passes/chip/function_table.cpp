@@ -70,7 +70,7 @@ bool replace(ChipGraph& edit, const Cone& cone, const Table& wanted) {
   return edit.commit(cone.ops.back(), between(edit, std::move(function), cone.x, cone.y), into, difference, except);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool function_table_at(ChipGraph& edit, std::int32_t index) {
   std::vector<Cone> cones = cones_ending_at(edit, index, {.may_fit = true});
   if (cones.size() > kMostCones) cones.resize(kMostCones);
   for (const Cone& cone : cones) {
@@ -80,7 +80,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
     const auto table = tabulate(edit, cone.ops, cone.x, cone.y);
     if (!table) continue;
     if (const auto whole = continuation(edit, cone)) {
-      if (at(edit, whole->ops.back())) return true;
+      if (function_table_at(edit, whole->ops.back())) return true;
       if (!is_tame(edit, cone, *whole, *table)) continue;
     }
     if (replace(edit, cone, *table)) return true;
@@ -96,6 +96,6 @@ constinit const Pass function_table_chip_pass = {
         "Operators that together compute a function of one 8-bit tensor (softplus, Mish, a quick GELU, sin ...) are "
         "computed in one pass of the chip by a table of their own.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = function_table_at};
 
 }  // namespace reef::passes

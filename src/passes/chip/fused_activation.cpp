@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<Op, 3> kActivations = {Op::RELU, Op::RELU6, Op::RELU_N1_TO_1};
 constexpr std::int32_t kPlainTransposeConv = 3;  // the newest version without activations
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool fused_activation_at(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const bool is_transposed = op.type == Op::TRANSPOSE_CONV;
   if ((op.type != Op::AVERAGE_POOL_2D && op.type != Op::MAX_POOL_2D && !is_transposed) || !edit.is_sound(index))
@@ -41,6 +41,6 @@ constinit const Pass fused_activation_chip_pass = {
     .summary =
         "An activation fused into AVERAGE_POOL_2D, MAX_POOL_2D or TRANSPOSE_CONV becomes an operator of its "
         "own.",
-    .at_on_chip = at};
+    .at_on_chip = fused_activation_at};
 
 }  // namespace reef::passes

@@ -10,7 +10,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::size_t kMostPieces = 32;
+constexpr std::size_t kMostGathered = 32;
 
 struct Selection {
   int axis = 0;
@@ -90,7 +90,7 @@ bool join_slices(ChipGraph& edit, std::int32_t index, std::int32_t x, std::int32
       runs.emplace_back(source, 1);
     }
   }
-  if (runs.size() > kMostPieces) return false;
+  if (runs.size() > kMostGathered) return false;
   if (runs.size() == 1) {
     list.slice(x, selection.axis, runs[0].first, runs[0].second, y);
     return edit.commit(index, list.take(), "STRIDED_SLICE");
@@ -119,7 +119,7 @@ bool pick_as_channels(ChipGraph& edit, std::int32_t index, std::int32_t x, std::
   return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks, with the dimension as channels", 0, Op::RESHAPE);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool gather_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::GATHER && op.type != Op::REVERSE_V2 && op.type != Op::STRIDED_SLICE) return false;
   if (!edit.is_sound(index)) return false;
@@ -148,6 +148,6 @@ constinit const Pass gather_chip_pass = {
     .summary =
         "GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards become a 1x1 CONV_2D that "
         "picks channels, or slices and CONCATENATION; where these are too many, the dimension becomes channels.",
-    .at_on_chip = at};
+    .at_on_chip = gather_at};
 
 }  // namespace reef::passes

@@ -148,7 +148,7 @@ bool as_parts(ChipGraph& edit, std::int32_t index, const Convolution& found) {
   for (std::int32_t i = 0; i < parts; ++i) {
     const std::int32_t first = i * together, count = std::min(together, found.groups - first);
     const std::int32_t piece = parts == 1 ? found.x
-                               : is_even  ? pieces[reef::at(i)]
+                               : is_even  ? pieces[at(i)]
                                           : list.slice(found.x, 3, first * inputs, count * inputs);
     std::vector<std::int32_t> operands = {piece, joined_weights(edit, found, first, count)};
     if (found.bias >= 0) operands.push_back(part_of(edit, found.bias, first * outputs, count * outputs));
@@ -162,7 +162,7 @@ bool as_parts(ChipGraph& edit, std::int32_t index, const Convolution& found) {
   return edit.commit(index, list.take(), fmt::format("{} CONV_2D of parts of the channels and CONCATENATION", parts));
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool grouped_conv_at(ChipGraph& edit, std::int32_t index) {
   const auto found = convolution_at(edit, index);
   if (!found || edit.fits(index)) return false;
   const ir::DataType type = edit.tensor(found->x).type;
@@ -187,6 +187,6 @@ constinit const Pass grouped_conv_chip_pass = {
         "A convolution in groups becomes DEPTHWISE_CONV_2D where each is one channel, else CONV_2D of as many "
         "groups together as make 64 channels, and CONCATENATION; the others in the file get their old version "
         "back.",
-    .at_on_chip = at};
+    .at_on_chip = grouped_conv_at};
 
 }  // namespace reef::passes

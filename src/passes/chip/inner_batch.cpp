@@ -80,7 +80,7 @@ bool for_each_image(ChipGraph& edit, std::int32_t index, std::int32_t batch) {
   return edit.commit(index, list.take(), fmt::format("one for each of {} images", batch), 0, Op::RESHAPE);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool inner_batch_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.is_custom() || !is_layer(op.type) || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -99,6 +99,6 @@ constinit const Pass inner_batch_chip_pass = {
     .summary =
         "Layers on a batch that the network made itself (windows, heads, rows) work on one tall image, or are "
         "written out for each of up to 16 images.",
-    .at_on_chip = at};
+    .at_on_chip = inner_batch_at};
 
 }  // namespace reef::passes

@@ -10,7 +10,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool interleave_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::CONCATENATION || !edit.is_sound(index) || op.inputs.size() < 2) return false;
   const ir::Shape to = edit.shape(op.outputs[0]), one = edit.shape(op.inputs[0]);
@@ -47,6 +47,6 @@ constinit const Pass interleave_chip_pass = {
     .summary =
         "CONCATENATION along a new last dimension becomes one of channels, and a 1x1 CONV_2D that puts "
         "them into turn.",
-    .at_on_chip = at};
+    .at_on_chip = interleave_at};
 
 }  // namespace reef::passes

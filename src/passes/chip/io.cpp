@@ -60,7 +60,7 @@ bool strip_output(ChipGraph& edit, std::size_t place) {
   return true;  // the operator has no reader left and is swept up
 }
 
-bool whole(ChipGraph& edit) {
+bool io_whole(ChipGraph& edit) {
   bool changed = false;
   for (std::size_t i = 0; i < edit.graph().inputs.size(); ++i) changed = strip_input(edit, i) || changed;
   for (std::size_t i = 0; i < edit.graph().outputs.size(); ++i) changed = strip_output(edit, i) || changed;
@@ -76,6 +76,6 @@ constinit const Pass io_chip_pass = {
         "model then takes and gives 8-bit numbers.",
     .safety = Safety::kInterface,
     .on_by_default = false,
-    .whole_on_chip = whole};
+    .whole_on_chip = io_whole};
 
 }  // namespace reef::passes

@@ -9,7 +9,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool joined_constants_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::CONCATENATION || !edit.is_sound(index) || edit.fits(index)) return false;
   const std::int32_t y = op.outputs[0];
@@ -34,6 +34,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass joined_constants_chip_pass = {
     .name = "joined-constants",
     .summary = "CONCATENATION with constants other than zeros: a 1x1 CONV_2D with weights of zero computes them.",
-    .at_on_chip = at};
+    .at_on_chip = joined_constants_at};
 
 }  // namespace reef::passes

@@ -224,13 +224,13 @@ bool reduction_of_several(ChipGraph& edit, std::int32_t index) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(shape.rank()), false);
   const auto axes = edit.ints(op.inputs[1]);
   for (const std::int64_t axis : *axes) {
-    is_reduced[reef::at(axis < 0 ? axis + shape.rank() : axis)] = true;
+    is_reduced[at(axis < 0 ? axis + shape.rank() : axis)] = true;
   }
   std::vector<int> order;
   std::int64_t count = 1, kept = 1;
   for (const bool wanted : {true, false}) {
     for (int d = 0; d < shape.rank(); ++d) {
-      if (is_reduced[reef::at(d)] != wanted) continue;
+      if (is_reduced[at(d)] != wanted) continue;
       order.push_back(d);
       (wanted ? count : kept) *= shape[d];
     }
@@ -290,7 +290,7 @@ bool reshape(ChipGraph& edit, std::int32_t index) {
   return true;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool leading_axes_at(ChipGraph& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
   if (!edit.is_sound(index) || edit.op(index).is_custom()) return false;
   if (type == Op::RESHAPE) return reshape(edit, index);
@@ -331,6 +331,6 @@ constinit const Pass leading_axes_chip_pass = {
     .summary =
         "Operators on tensors of many dimensions (heads and windows of attention) work on as few as "
         "they need.",
-    .at_on_chip = at};
+    .at_on_chip = leading_axes_at};
 
 }  // namespace reef::passes

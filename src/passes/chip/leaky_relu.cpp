@@ -39,7 +39,7 @@ Candidate maximum_candidate(const Affine8& in, const Affine8& out, double alpha)
           }};
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool leaky_relu_at(ChipGraph& edit, std::int32_t index) {
   const double alpha = edit.op(index).attributes.get_float("alpha");
   if (!std::isfinite(alpha)) return false;
   return replace_operator(edit, index, Op::LEAKY_RELU, [&](const Affine8& in, const Affine8& out) {
@@ -59,6 +59,6 @@ constinit const Pass leaky_relu_chip_pass = {
     .name = "leaky-relu",
     .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = leaky_relu_at};
 
 }  // namespace reef::passes

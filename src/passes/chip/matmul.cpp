@@ -68,7 +68,7 @@ std::int32_t picture_height(std::int32_t rows) {
   return height;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool matmul_at(ChipGraph& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
   if (type != Op::FULLY_CONNECTED && type != Op::BATCH_MATMUL) return false;
   const auto product = product_of(edit, index);
@@ -115,6 +115,6 @@ constinit const Pass matmul_chip_pass = {
         "FULLY_CONNECTED of several rows or of a newer version, and BATCH_MATMUL with a constant, become "
         "a 1x1 CONV_2D.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = matmul_at};
 
 }  // namespace reef::passes

@@ -19,7 +19,7 @@ namespace {
 using ops::PaddedAxes;
 using ops::PaddedAxis;
 
-constexpr std::int64_t kMostRows = 16;  // repeated on one side
+constexpr std::int64_t kMostRepeatedRows = 16;  // repeated on one side
 
 bool fills_with_lowest(const ChipGraph& edit, std::int32_t filling) {
   if (!edit.is_constant(filling)) return false;
@@ -45,7 +45,7 @@ std::int32_t repeat_edges(OpList& list, std::int32_t x, const PaddedAxes& axes) 
   return x;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool max_pool_padding_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator pool = edit.op(index);
   if (pool.type != Op::MAX_POOL_2D || !edit.is_sound(index) || pool.attributes.get_enum("padding") != "VALID")
     return false;
@@ -58,7 +58,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   const auto amounts = edit.ints(pad.inputs[1]);
   if (!amounts) return false;
   const auto axes = ops::padded_max_pool(pool.attributes, edit.shape(x), edit.shape(y), *amounts);
-  if (!axes || std::max({(*axes)[0].before, (*axes)[0].after, (*axes)[1].before, (*axes)[1].after}) > kMostRows) {
+  if (!axes || std::max({(*axes)[0].before, (*axes)[0].after, (*axes)[1].before, (*axes)[1].after}) > kMostRepeatedRows) {
     return false;
   }
   const auto all = [&](bool (PaddedAxis::*is)() const) { return ((*axes)[0].*is)() && ((*axes)[1].*is)(); };
@@ -89,6 +89,6 @@ constinit const Pass max_pool_padding_chip_pass = {
     .summary =
         "MAX_POOL_2D of what PADV2 has padded with the lowest number becomes a pool with padding of its "
         "own, two pools, or a pool of repeated edge rows.",
-    .at_on_chip = at};
+    .at_on_chip = max_pool_padding_at};
 
 }  // namespace reef::passes

@@ -99,7 +99,7 @@ bool mean_of_area(ChipGraph& edit, std::int32_t index, const Area& area, std::in
   return edit.commit(index, list.take(), what, bands == 1 ? 0 : 1);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool mean_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::MEAN || !edit.is_sound(index) || !edit.options().fits) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -127,6 +127,6 @@ constinit const Pass mean_chip_pass = {
         "MEAN over an area too large to map becomes the MEAN of the means of equal bands; over channels whose "
         "number does not map, a 1x1 CONV_2D, or the MEAN of one channel.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = mean_at};
 
 }  // namespace reef::passes

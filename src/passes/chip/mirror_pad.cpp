@@ -5,9 +5,9 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::int64_t kMostRows = 16;  // on one side
+constexpr std::int64_t kMostMirroredRows = 16;  // on one side
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool mirror_pad_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::MIRROR_PAD || !edit.is_sound(index) || edit.fits(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -21,7 +21,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const std::int64_t before = (*paddings)[2 * static_cast<std::size_t>(axis)];
     const std::int64_t after = (*paddings)[2 * static_cast<std::size_t>(axis) + 1];
-    const std::int64_t most = std::min<std::int64_t>(kMostRows, shape[axis] - offset);
+    const std::int64_t most = std::min<std::int64_t>(kMostMirroredRows, shape[axis] - offset);
     if (before < 0 || after < 0 || before > most || after > most) return false;
     if (edit.shape(y).rank() != shape.rank() || edit.shape(y)[axis] != shape[axis] + before + after) return false;
     padded += before + after > 0 ? 1 : 0;
@@ -47,6 +47,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass mirror_pad_chip_pass = {
     .name = "mirror-pad",
     .summary = "MIRROR_PAD by up to 16 elements a side becomes slices and CONCATENATION.",
-    .at_on_chip = at};
+    .at_on_chip = mirror_pad_at};
 
 }  // namespace reef::passes

@@ -20,7 +20,7 @@ int silu_operand(const ChipGraph& edit, std::int32_t index) {
   if (op.type != Op::MUL || !edit.is_sound(index) || op.inputs.size() != 2) return -1;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return -1;
   for (int k = 0; k < 2; ++k) {
-    const std::int32_t x = op.inputs[reef::at(k)], gate = op.inputs[reef::at(1 - k)];
+    const std::int32_t x = op.inputs[at(k)], gate = op.inputs[at(1 - k)];
     const std::int32_t logistic = edit.producer(gate);
     if (logistic >= 0 && edit.op(logistic).type == Op::LOGISTIC && edit.op(logistic).inputs[0] == x) return k;
   }
@@ -54,14 +54,14 @@ bool mark_division(ChipGraph& edit, std::int32_t index, double numerator) {
   return edit.commit(index, {std::move(marked)}, "one pass by a table", 1);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool one_pass_at(ChipGraph& edit, std::int32_t index) {
   if (const double numerator = numerator_of(edit, index); numerator != 0) {
     return edit.op(index).attributes.get_float(ops::kNumerator, 0) == 0 && mark_division(edit, index, numerator);
   }
   const int operand = silu_operand(edit, index);
   if (operand < 0 || edit.op(index).attributes.get_int(ops::kSiluOperand, -1) >= 0 || !edit.fits(index)) return false;
-  const std::int32_t x = edit.op(index).inputs[reef::at(operand)], y = edit.op(index).outputs[0];
-  const std::int32_t logistic = edit.producer(edit.op(index).inputs[reef::at(1 - operand)]);
+  const std::int32_t x = edit.op(index).inputs[at(operand)], y = edit.op(index).outputs[0];
+  const std::int32_t logistic = edit.producer(edit.op(index).inputs[at(1 - operand)]);
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || in->type != out->type) return false;
   const std::array<std::int32_t, 2> both = {logistic, index};
@@ -83,6 +83,6 @@ constinit const Pass one_pass_chip_pass = {
         "x * LOGISTIC(x), and a number divided by x, are computed in one pass of the chip by a table of "
         "their own; the model's operators stay.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = one_pass_at};
 
 }  // namespace reef::passes

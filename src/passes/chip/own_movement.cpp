@@ -12,9 +12,9 @@ namespace reef::passes {
 namespace {
 
 constexpr int kMostDimensions = 6;                             // of TFLite's own TRANSPOSE
-constexpr std::int64_t kMostElements = std::int64_t{1} << 20;  // both sides of it fit into the tiles
+constexpr std::int64_t kMostMoved = std::int64_t{1} << 20;  // both sides of it fit into the tiles
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool own_movement_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if ((op.type != Op::RESHAPE && op.type != Op::TRANSPOSE) || !edit.is_sound(index) || op.outputs.size() != 1)
     return false;
@@ -23,7 +23,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   if (!edit.varies(x) || !edit.affine(x) || !edit.same_quantization(x, y)) return false;
   const ir::Shape &from = edit.shape(x), &to = edit.shape(y);
   if (from.rank() > kMostDimensions || to.rank() > kMostDimensions || from.elements() != to.elements()) return false;
-  if (from.elements() < 1 || from.elements() > kMostElements) return false;
+  if (from.elements() < 1 || from.elements() > kMostMoved) return false;
   ir::Operator marked = op;
   // TensorFlow's converter writes RESHAPE without options, and attributes belong to some.
   if (marked.options_type.empty()) marked.options_type = op.type == Op::RESHAPE ? "ReshapeOptions" : "TransposeOptions";
@@ -38,6 +38,6 @@ constinit const Pass own_movement_chip_pass = {
     .summary =
         "RESHAPE and TRANSPOSE of more dimensions or elements than Google's compilers take are left to "
         "Reef's own code.",
-    .at_on_chip = at};
+    .at_on_chip = own_movement_at};
 
 }  // namespace reef::passes

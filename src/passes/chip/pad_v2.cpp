@@ -6,7 +6,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::int64_t kMostElements = 1 << 16;  // of a constant that is joined
+constexpr std::int64_t kMostPadded = 1 << 16;  // of a constant that is joined
 
 bool join(ChipGraph& edit, std::int32_t index, const Affine8& affine, std::int32_t q) {
   const ir::Operator op = edit.op(index);
@@ -24,7 +24,7 @@ bool join(ChipGraph& edit, std::int32_t index, const Affine8& affine, std::int32
       if (amount == 0) continue;
       ir::Shape border = shape;
       border[axis] = 1;
-      if (amount < 0 || amount > kMostElements || border.elements() * amount > kMostElements) return false;
+      if (amount < 0 || amount > kMostPadded || border.elements() * amount > kMostPadded) return false;
       border[axis] = static_cast<std::int32_t>(amount);
       parts.push_back(list.filled(border, affine, q));
     }
@@ -36,7 +36,7 @@ bool join(ChipGraph& edit, std::int32_t index, const Affine8& affine, std::int32
   return edit.commit(index, list.take(), "CONCATENATION with constants", 0, Op::CONCATENATION);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool pad_v2_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::PADV2 || !edit.is_sound(index) || op.inputs.size() != 3 || edit.fits(index)) return false;
   const std::int32_t y = op.outputs[0], filling = op.inputs[2];
@@ -56,6 +56,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass pad_v2_chip_pass = {
     .name = "pad-v2",
     .summary = "PADV2 that fills with zero becomes PAD, with another number CONCATENATION with constants.",
-    .at_on_chip = at};
+    .at_on_chip = pad_v2_at};
 
 }  // namespace reef::passes

@@ -16,7 +16,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::int64_t kMostPieces = 16;
+constexpr std::int64_t kMostShuffled = 16;
 constexpr std::size_t kMostFactors = 3;
 constexpr std::string_view kInto = "slices, reshapes and transpositions of up to four dimensions";
 
@@ -79,7 +79,7 @@ std::optional<std::size_t> best_cut(const std::vector<Factor>& factors) {
   std::optional<std::size_t> best;
   std::pair<std::size_t, std::int64_t> least;
   for (std::size_t cut = 0; cut < factors.size(); ++cut) {
-    if (factors[cut].size > kMostPieces) continue;
+    if (factors[cut].size > kMostShuffled) continue;
     std::vector<Factor> rest;
     for (std::size_t i = 0; i < factors.size(); ++i) {
       if (i == cut) continue;
@@ -148,7 +148,7 @@ std::optional<View> view_of(const ChipGraph& edit, const std::vector<std::int32_
   return view;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool pixel_shuffle_at(ChipGraph& edit, std::int32_t index) {
   const std::vector<std::int32_t> chain = chain_ending_at(edit, index);
   if (chain.empty()) return false;
   const std::int32_t x = edit.op(chain[0]).inputs[0], y = edit.op(index).outputs[0];
@@ -183,6 +183,6 @@ constinit const Pass pixel_shuffle_chip_pass = {
     .summary =
         "DEPTH_TO_SPACE and chains of RESHAPE and TRANSPOSE of five or six dimensions become slices, "
         "reshapes and transpositions of up to four.",
-    .at_on_chip = at};
+    .at_on_chip = pixel_shuffle_at};
 
 }  // namespace reef::passes

@@ -13,7 +13,7 @@ namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostOps = 8;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
+constexpr std::int64_t kMostRepeated = std::int64_t{1} << 22;
 
 using Numbers = std::vector<std::int32_t>;  // which element of the source stands where
 
@@ -43,16 +43,16 @@ bool is_tile(const ChipGraph& edit, const ir::Operator& op) {
   if (!multiples || shape.rank() != result.rank() || multiples->size() != static_cast<std::size_t>(shape.rank()))
     return false;
   for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] < 1 || result[d] != shape[d] * (*multiples)[reef::at(d)]) return false;
+    if (shape[d] < 1 || result[d] != shape[d] * (*multiples)[at(d)]) return false;
   }
-  return result.elements() <= kMostElements;
+  return result.elements() <= kMostRepeated;
 }
 
 // Whether `chain` (first to last) enlarges x to y by whole factors.
 bool is_nearest(const ChipGraph& edit, const std::vector<std::int32_t>& chain, const ir::Shape& in,
                 const ir::Shape& out) {
   if (in.rank() != 4 || out.rank() != 4 || in[0] != 1 || out[0] != 1 || in[3] != out[3]) return false;
-  if (in.elements() == 0 || out[1] % in[1] != 0 || out[2] % in[2] != 0 || out.elements() > kMostElements) return false;
+  if (in.elements() == 0 || out[1] % in[1] != 0 || out[2] % in[2] != 0 || out.elements() > kMostRepeated) return false;
   Numbers numbers(static_cast<std::size_t>(in.elements()));
   std::iota(numbers.begin(), numbers.end(), 0);
   for (const std::int32_t index : chain) {
@@ -72,7 +72,7 @@ bool is_nearest(const ChipGraph& edit, const std::vector<std::int32_t>& chain, c
   return true;
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool repeat_at(ChipGraph& edit, std::int32_t index) {
   if (!ops::has_same_bytes(edit.op(index)) && edit.op(index).type != Op::TILE) return false;
   const std::int32_t y = edit.op(index).outputs.empty() ? -1 : edit.op(index).outputs[0];
   if (y < 0 || !edit.affine(y) || edit.shape(y).rank() != 4) return false;
@@ -108,6 +108,6 @@ constinit const Pass repeat_chip_pass = {
     .summary =
         "Chains of RESHAPE and TILE that repeat rows and columns (UpSampling2D of Keras 3) become "
         "RESIZE_NEAREST_NEIGHBOR.",
-    .at_on_chip = at};
+    .at_on_chip = repeat_at};
 
 }  // namespace reef::passes

@@ -203,7 +203,7 @@ bool by_products(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   return edit.commit(index, list.take(), "a CONV_2D along each axis", 3);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool resize_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const bool nearest = op.type == Op::RESIZE_NEAREST_NEIGHBOR;
   if ((!nearest && op.type != Op::RESIZE_BILINEAR) || !edit.is_sound(index) || !edit.is_constant(op.inputs[1]))
@@ -236,6 +236,6 @@ constinit const Pass resize_chip_pass = {
         "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, two by powers "
         "of two, or a CONV_2D along each axis.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = resize_at};
 
 }  // namespace reef::passes

@@ -8,7 +8,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool silu_at(ChipGraph& edit, std::int32_t index) {
   for (const Cone& cone : cones_ending_at(edit, index)) {
     const auto in = edit.affine(cone.x), out = edit.affine(cone.y);
     // One operator that is a SiLU does not exist; without this every HARD_SWISH would be asked.
@@ -28,6 +28,6 @@ constinit const Pass silu_chip_pass = {
     .name = "silu",
     .summary = "x * sigmoid(x) in a form that does not map becomes LOGISTIC and MUL.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = silu_at};
 
 }  // namespace reef::passes

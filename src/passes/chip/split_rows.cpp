@@ -11,7 +11,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::int32_t kMostPieces = 16;
+constexpr std::int32_t kMostRowPieces = 16;
 // The most elements of a TRANSPOSE that are known to map: larger pieces are not even tried.
 constexpr std::int64_t kTransposedElements = 82944;
 
@@ -62,7 +62,7 @@ std::vector<ir::Operator> pieces(ChipGraph& edit, std::int32_t index, const Cut&
   return list.take();
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool split_rows_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const bool is_transpose = op.type == Op::TRANSPOSE;
   if ((!is_transpose && op.type != Op::SOFTMAX) || !edit.is_sound(index)) return false;
@@ -74,7 +74,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
   if (!edit.options().fits && (!is_transpose || elements <= kTransposedElements)) return false;
   for (const Cut& cut : cuts_of(edit, index)) {
     const std::int32_t size = edit.shape(x)[cut.axis];
-    for (std::int32_t count = 2; count <= std::min(kMostPieces, size); ++count) {
+    for (std::int32_t count = 2; count <= std::min(kMostRowPieces, size); ++count) {
       const std::int64_t rows = (size + count - 1) / count;
       if (is_transpose && rows * (elements / size) > kTransposedElements) continue;
       if (edit.commit(index, pieces(edit, index, cut, count), fmt::format("{} of pieces", op.type))) return true;
@@ -88,6 +88,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass split_rows_chip_pass = {
     .name = "split-rows",
     .summary = "SOFTMAX and TRANSPOSE of more elements than map are cut into pieces that do, and joined.",
-    .at_on_chip = at};
+    .at_on_chip = split_rows_at};
 
 }  // namespace reef::passes

@@ -6,7 +6,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool split_v_at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != Op::SPLIT_V || !edit.is_sound(index)) return false;
   const ir::Operator op = edit.op(index);
   const std::int32_t x = op.inputs[0];
@@ -53,6 +53,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass split_v_chip_pass = {
     .name = "split-v",
     .summary = "SPLIT_V becomes SPLIT where the pieces are equal, else a STRIDED_SLICE for each.",
-    .at_on_chip = at};
+    .at_on_chip = split_v_at};
 
 }  // namespace reef::passes

@@ -41,7 +41,7 @@ std::optional<Step> step_of(const ChipGraph& edit, const ir::Operator& op) {
     const auto values = edit.ints(op.inputs[i + 1]);
     if (!values || static_cast<int>(values->size()) != rank) return {};
     auto& list = i == 0 ? step.begin : i == 1 ? step.end : step.stride;
-    for (int axis = 0; axis < rank; ++axis) list[place(axis)] = (*values)[reef::at(axis)];
+    for (int axis = 0; axis < rank; ++axis) list[place(axis)] = (*values)[at(axis)];
   }
   for (int axis = 0; axis < rank; ++axis) {
     from[place(axis)] = shape[axis];
@@ -123,7 +123,7 @@ std::int32_t in_steps(OpList& list, ChipGraph& edit, const Step& step, std::int3
   return picks ? list.channels_picked(piece, channels) : pooled(list, edit, piece, step, like);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool strided_slice_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != Op::STRIDED_SLICE || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -152,6 +152,6 @@ constinit const Pass strided_slice_chip_pass = {
         "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
         "pixels; one that leaves out channels or takes them backwards, a 1x1 CONV_2D that picks those that "
         "are wanted. Tokens are pixels of one row.",
-    .at_on_chip = at};
+    .at_on_chip = strided_slice_at};
 
 }  // namespace reef::passes

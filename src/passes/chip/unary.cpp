@@ -17,7 +17,7 @@ bool has_its_own(const ChipGraph& edit, const Cone& cone) {
          (type == Op::HARD_SWISH || type == Op::LEAKY_RELU || type == Op::ELU || type == Op::GELU);
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool unary_at(ChipGraph& edit, std::int32_t index) {
   const std::vector<Cone> cones = cones_ending_at(edit, index);
   for (std::size_t i = 0; i < cones.size(); ++i) {
     // The largest first, and the smallest of a long chain: a chain of thousands would be computed dozens of times.
@@ -30,7 +30,7 @@ bool at(ChipGraph& edit, std::int32_t index) {
     const auto table = tabulate(edit, cone.ops, cone.x, cone.y);
     if (!table) continue;
     if (const auto whole = continuation(edit, cone)) {
-      if (at(edit, whole->ops.back())) return true;
+      if (unary_at(edit, whole->ops.back())) return true;
       if (!is_tame(edit, cone, *whole, *table)) continue;
     }
     const std::vector<Candidate> candidates = {
@@ -49,6 +49,6 @@ constinit const Pass unary_chip_pass = {
         "Operators that together compute a function of one 8-bit tensor (ABS, EXP, softplus, Mish ...) "
         "become a few that the chip has, found by trying all 256 values.",
     .safety = Safety::kRounding,
-    .at_on_chip = at};
+    .at_on_chip = unary_at};
 
 }  // namespace reef::passes

@@ -5,7 +5,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::size_t kMostPieces = 256;
+constexpr std::size_t kMostUnpacked = 256;
 
 std::optional<int> axis_of(const ir::Operator& op, int rank) {
   const std::int64_t axis = op.attributes.get_int("axis") + (op.attributes.get_int("axis") < 0 ? rank : 0);
@@ -49,10 +49,10 @@ bool pack(ChipGraph& edit, std::int32_t index, const ir::Operator& op) {
   return edit.commit(index, list.take(), fmt::format("{} RESHAPE and CONCATENATION", op.inputs.size()));
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool unpack_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if ((op.type != Op::UNPACK && op.type != Op::PACK) || !edit.is_sound(index)) return false;
-  if (op.outputs.size() > kMostPieces || op.inputs.size() > kMostPieces || op.inputs.empty()) return false;
+  if (op.outputs.size() > kMostUnpacked || op.inputs.size() > kMostUnpacked || op.inputs.empty()) return false;
   if (!ir::is_integer_8(edit.tensor(op.outputs[0]).type) || edit.fits(index)) return false;
   return op.type == Op::UNPACK ? unpack(edit, index, op) : pack(edit, index, op);
 }
@@ -62,6 +62,6 @@ bool at(ChipGraph& edit, std::int32_t index) {
 constinit const Pass unpack_chip_pass = {
     .name = "unpack",
     .summary = "UNPACK becomes STRIDED_SLICE and RESHAPE; PACK that does not map, RESHAPE and CONCATENATION.",
-    .at_on_chip = at};
+    .at_on_chip = unpack_at};
 
 }  // namespace reef::passes

@@ -81,7 +81,7 @@ std::int32_t cut_weights(ChipGraph& edit, std::int32_t weights, const Kept& rows
   return edit.add_constant(std::move(tensor), std::move(bytes));
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool unread_taps_at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if ((op.type != Op::CONV_2D && op.type != Op::DEPTHWISE_CONV_2D) || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
@@ -128,6 +128,6 @@ constinit const Pass unread_taps_chip_pass = {
     .summary =
         "Taps of a dilated convolution that lie beyond the image wherever its window stands are left "
         "out.",
-    .at_on_chip = at};
+    .at_on_chip = unread_taps_at};
 
 }  // namespace reef::passes

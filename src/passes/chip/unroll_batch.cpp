@@ -129,7 +129,7 @@ class Unrolling {
   std::vector<std::int32_t> origins_;
 };
 
-bool whole(ChipGraph& edit) {
+bool unroll_batch_whole(ChipGraph& edit) {
   const std::int32_t batch = batch_of(edit);
   if (batch == 0) return false;
   Unrolling unrolling(edit, batch);
@@ -161,6 +161,6 @@ constinit const Pass unroll_batch_chip_pass = {
     .summary =
         "A network for a batch of 2 to 16 images is written out for each image, with the same weights, "
         "between a SPLIT and a CONCATENATION on the CPU.",
-    .whole_on_chip = whole};
+    .whole_on_chip = unroll_batch_whole};
 
 }  // namespace reef::passes

@@ -29,7 +29,7 @@ std::vector<ir::Operator> lowered_ops(ChipGraph& edit, std::int32_t reader, std:
   return list.take();
 }
 
-bool at(ChipGraph& edit, std::int32_t index) {
+bool yolo_head_at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != Op::TRANSPOSE || !is_view_op(edit, index)) return false;
   const std::int32_t y = edit.op(index).outputs[0];
   if (!ir::is_integer_8(edit.tensor(y).type) || edit.is_graph_output(y) || edit.fits(index)) return false;
@@ -54,6 +54,6 @@ constinit const Pass yolo_head_chip_pass = {
     .summary =
         "A TRANSPOSE that is too large to map is moved down past the operators that follow it, until "
         "it is small enough or last.",
-    .at_on_chip = at};
+    .at_on_chip = yolo_head_at};
 
 }  // namespace reef::passes

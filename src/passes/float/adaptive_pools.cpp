@@ -26,7 +26,7 @@ namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostOps = 400;     // from the gathered pixels to the averages
-constexpr std::int32_t kMostRows = 1024;  // and columns: their squares must be told apart in float32
+constexpr std::int32_t kMostPooledRows = 1024;  // and columns: their squares must be told apart in float32
 constexpr float kTolerance = 1e-4f;
 
 // Rows or columns [begin, begin + size) of the picture, whose average is one of the result.
@@ -213,7 +213,7 @@ class Writer {
     for (const Window& window : windows) {
       ir::Shape shape = graph_.shape(x);
       std::vector<std::int64_t> begins(4, 0);
-      begins[reef::at(axis)] = window.begin;
+      begins[at(axis)] = window.begin;
       shape[axis] = window.size;
       const TensorId part = graph_.add_like(x, shape);
       graph_.add_op(near_, Op::SLICE, "SliceOptions", {}, slice_operands(graph_, x, begins, shape), {part});
@@ -233,12 +233,12 @@ class Writer {
   OpId near_;
 };
 
-bool at(Graph& graph, OpId id) {
+bool adaptive_pools_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::GATHER_ND) || !graph.is_sound(id) || !graph.evaluate()) return false;
   const TensorId x = graph.op(id).inputs[0], table = graph.op(id).inputs[1];
   const ir::Shape from = graph.shape(x);
   // [rows, columns, 1, channels], from which whole pixels are taken.
-  if (from.rank() != 4 || from[2] != 1 || from[0] > kMostRows || from[1] > kMostRows || !is_float(graph, x) ||
+  if (from.rank() != 4 || from[2] != 1 || from[0] > kMostPooledRows || from[1] > kMostPooledRows || !is_float(graph, x) ||
       !graph.is_constant(table))
     return false;
   if (graph.shape(table).last() != 2) return false;
@@ -267,6 +267,6 @@ constinit const Pass adaptive_pools_float_pass = {
         "Averages of windows that PyTorch's newer exporter writes as gathered pixels (adaptive pooling, resizing by "
         "areas) become AVERAGE_POOL_2D, or pools of slices where the windows differ.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = adaptive_pools_at};
 
 }  // namespace reef::passes

@@ -87,7 +87,7 @@ bool turn_around(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool attention_factors_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::BATCH_MATMUL) || !graph.is_sound(id) || !is_float(graph, graph.op(id).outputs[0])) return false;
   return turn_around(graph, id) || move_factors(graph, id);
 }
@@ -101,6 +101,6 @@ constinit const Pass attention_factors_float_pass = {
         "SOFTMAX takes them in (a mask is divided by them); a product of two transposed matrices is the transposed "
         "product.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = attention_factors_at};
 
 }  // namespace reef::passes

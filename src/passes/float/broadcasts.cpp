@@ -57,7 +57,7 @@ bool goes_behind_reshape(Graph& graph, OpId id) {
   const ReshapeAxes axes = reshape_axes(from, to);
   std::vector<bool> repeats(axes.sizes.size(), false);
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const Run run = axes.from[reef::at(axis)];
+    const Run run = axes.from[at(axis)];
     for (int fine = run.first; fine < run.first + run.count; ++fine) {
       const auto at = static_cast<std::size_t>(fine);
       repeats[at] = broadcast_size(small, axis, from.rank()) == 1 && !axes.is_part_of_one[at];
@@ -66,7 +66,7 @@ bool goes_behind_reshape(Graph& graph, OpId id) {
   ir::Shape narrow_to = to, narrow_from = from;
   std::vector<bool> is_left_out(axes.sizes.size(), false);
   for (int axis = 0; axis < to.rank(); ++axis) {
-    const Run run = axes.to[reef::at(axis)];
+    const Run run = axes.to[at(axis)];
     const auto first = repeats.begin() + run.first;
     if (run.count == 0 || std::find(first, first + run.count, false) != first + run.count) continue;
     std::fill_n(is_left_out.begin() + run.first, run.count, true);
@@ -74,7 +74,7 @@ bool goes_behind_reshape(Graph& graph, OpId id) {
   }
   if (narrow_to == to) return false;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const Run run = axes.from[reef::at(axis)];
+    const Run run = axes.from[at(axis)];
     for (int fine = run.first; fine < run.first + run.count; ++fine) {
       const auto at = static_cast<std::size_t>(fine);
       if (is_left_out[at]) narrow_from[axis] /= static_cast<std::int32_t>(axes.sizes[at]);
@@ -91,7 +91,7 @@ bool goes_behind_reshape(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool broadcasts_at(Graph& graph, OpId id) {
   if (graph.is(id, Op::RESHAPE)) return goes_behind_reshape(graph, id);
   if (!broadcasts_by_itself(graph, id)) return false;
   const std::vector<TensorId> inputs = graph.op(id).inputs;
@@ -112,6 +112,6 @@ bool at(Graph& graph, OpId id) {
 constinit const Pass broadcasts_float_pass = {
     .name = "broadcasts",
     .summary = "BROADCAST_TO in front of arithmetic that broadcasts anyway is left out.",
-    .at = at};
+    .at = broadcasts_at};
 
 }  // namespace reef::passes

@@ -46,7 +46,7 @@ Range both(const Range& inner, const Range& outer) {
   return {inner.x, std::clamp(inner.low, outer.low, outer.high), std::clamp(inner.high, outer.low, outer.high)};
 }
 
-bool at(Graph& graph, OpId id) {
+bool clamps_at(Graph& graph, OpId id) {
   const auto range = range_of(graph, id);
   if (!range || range->low > range->high) return false;
   const auto inner = range_of(graph, graph.producer(range->x));
@@ -69,6 +69,6 @@ bool at(Graph& graph, OpId id) {
 constinit const Pass clamps_float_pass = {
     .name = "clamps",
     .summary = "MAXIMUM and MINIMUM with the bounds of RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1 become those.",
-    .at = at};
+    .at = clamps_at};
 
 }  // namespace reef::passes

@@ -132,7 +132,7 @@ void take_in_sum_before(const Graph& graph, const ir::Shape& out, Joined& joined
   joined.x = sum->x;
 }
 
-bool at(Graph& graph, OpId id) {
+bool class_tokens_at(Graph& graph, OpId id) {
   auto joined = joined_by(graph, id);
   if (!joined) return false;
   const TensorId result = graph.op(id).outputs[0];
@@ -151,8 +151,8 @@ bool at(Graph& graph, OpId id) {
     }
   }
   std::vector<std::int32_t> amounts(static_cast<std::size_t>(2 * out.rank()), 0);
-  amounts[reef::at(2 * joined->axis)] = joined->begin;
-  amounts[reef::at(2 * joined->axis + 1)] = rest;
+  amounts[at(2 * joined->axis)] = joined->begin;
+  amounts[at(2 * joined->axis + 1)] = rest;
   const TensorId padded = graph.add_like(result, out);
   graph.add_op(id, Op::PAD, "PadOptions", {}, {joined->x, graph.add_ints(std::move(amounts), {out.rank(), 2})},
                {padded});
@@ -170,6 +170,6 @@ constinit const Pass class_tokens_float_pass = {
     .summary =
         "Constants that are joined with one computed tensor (the class token of a vision transformer) are added to it, "
         "padded with zeros; positions that are added before or behind take them in.",
-    .at = at};
+    .at = class_tokens_at};
 
 }  // namespace reef::passes

@@ -84,7 +84,7 @@ int merge_operators(Graph& graph) {
   return merged;
 }
 
-int whole(Graph& graph) {
+int common_subexpressions_whole(Graph& graph) {
   const int constants = merge_constants(graph);
   const int operators = merge_operators(graph);
   return constants + operators;
@@ -95,6 +95,6 @@ int whole(Graph& graph) {
 constinit const Pass common_subexpressions_float_pass = {
     .name = "common-subexpressions",
     .summary = "Equal constants are stored once, what is computed twice is computed once.",
-    .whole = whole};
+    .whole = common_subexpressions_whole};
 
 }  // namespace reef::passes

@@ -34,7 +34,7 @@ std::vector<std::vector<int>> groups_of(const Layout& layout, const ir::Shape& s
   return groups;
 }
 
-bool at(Graph& graph, OpId op) {
+bool fewer_axes_at(Graph& graph, OpId op) {
   if (!graph.is(op, Op::TRANSPOSE) || !conversion_of(graph, op)) return false;
   const TensorId x = graph.op(op).inputs[0], y = graph.op(op).outputs[0];
   const OpId before = made_by(graph, x, Op::RESHAPE), after = graph.only_user(y);
@@ -70,6 +70,6 @@ constinit const Pass fewer_axes_float_pass = {
     .name = "fewer-axes",
     .summary = "A TRANSPOSE between two RESHAPEs gets as few axes as it needs.",
     .is_last = true,
-    .at = at};
+    .at = fewer_axes_at};
 
 }  // namespace reef::passes

@@ -30,7 +30,7 @@ std::size_t result_of(const Layer& layer, std::size_t i, std::size_t outputs, st
   return layer.is_depthwise ? i % outputs : i / per_output;
 }
 
-bool at(Graph& graph, OpId id) {
+bool fold_ahead_at(Graph& graph, OpId id) {
   const std::string& type = graph.type(id);
   const auto parts = with_constant(graph, id);
   if (!parts || !is_float(graph, parts->x) || !has_no_activation(graph, id)) return false;
@@ -79,6 +79,6 @@ constinit const Pass fold_ahead_float_pass = {.name = "fold-ahead",
                                                   "MUL, ADD, SUB, DIV by constants go into the layer behind them; what "
                                                   "is added only where that layer pads nothing.",
                                               .safety = Safety::kRounding,
-                                              .at = at};
+                                              .at = fold_ahead_at};
 
 }  // namespace reef::passes

@@ -17,7 +17,7 @@ void scale_weights(Graph& graph, const Layer& layer, const std::vector<float>& s
   graph.set_input(layer.op, layer.weights, graph.add_floats(std::move(weights), shape, graph.tensor(id).name));
 }
 
-bool at(Graph& graph, OpId id) {
+bool fold_into_layer_at(Graph& graph, OpId id) {
   const auto parts = with_constant(graph, id);
   if (!parts || !is_float(graph, parts->x) || !graph.has_one_user(parts->x)) return false;
   const auto layer = as_layer(graph, graph.producer(parts->x));
@@ -46,6 +46,6 @@ constinit const Pass fold_into_layer_float_pass = {
         "MUL, ADD, SUB, DIV by constants go into weights and bias of the CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV or "
         "FULLY_CONNECTED before them.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = fold_into_layer_at};
 
 }  // namespace reef::passes

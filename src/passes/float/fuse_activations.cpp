@@ -8,7 +8,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(Graph& graph, OpId id) {
+bool fuse_activations_at(Graph& graph, OpId id) {
   const std::string type = graph.type(id);
   if (type != Op::RELU && type != Op::RELU6 && type != Op::RELU_N1_TO_1) return false;
   const TensorId x = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
@@ -34,6 +34,6 @@ bool at(Graph& graph, OpId id) {
 constinit const Pass fuse_activations_float_pass = {
     .name = "fuse-activations",
     .summary = "RELU, RELU6, RELU_N1_TO_1 become part of the operator before them.",
-    .at = at};
+    .at = fuse_activations_at};
 
 }  // namespace reef::passes

@@ -84,7 +84,7 @@ TensorId one_plus_tanh(const Graph& graph, TensorId tensor) {
   return tanh == kNone ? kNone : graph.op(tanh).inputs[0];
 }
 
-bool at(Graph& graph, OpId id) {
+bool gelu_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::MUL) || !has_no_activation(graph, id)) return false;
   const TensorId y = graph.op(id).outputs[0];
   const Product product = factors_of(graph, y);
@@ -107,6 +107,6 @@ bool at(Graph& graph, OpId id) {
 }  // namespace
 
 constinit const Pass gelu_float_pass = {
-    .name = "gelu", .summary = "GELU written out with tanh becomes GELU.", .safety = Safety::kRounding, .at = at};
+    .name = "gelu", .summary = "GELU written out with tanh becomes GELU.", .safety = Safety::kRounding, .at = gelu_at};
 
 }  // namespace reef::passes

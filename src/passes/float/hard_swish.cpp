@@ -52,7 +52,7 @@ std::optional<double> hard_sigmoid(const Graph& graph, TensorId tensor, TensorId
   return outer.factor * kSixth;
 }
 
-bool at(Graph& graph, OpId id) {
+bool hard_swish_at(Graph& graph, OpId id) {
   const TensorId y = graph.op(id).outputs[0];
   if (!is_float(graph, y)) return false;
   if (!graph.is(id, Op::MUL) && !graph.is(id, Op::DIV)) return false;
@@ -80,6 +80,6 @@ bool at(Graph& graph, OpId id) {
 constinit const Pass hard_swish_float_pass = {.name = "hard-swish",
                                               .summary = "x * relu6(x + 3) / 6, in its forms, becomes HARD_SWISH.",
                                               .safety = Safety::kRounding,
-                                              .at = at};
+                                              .at = hard_swish_at};
 
 }  // namespace reef::passes

@@ -28,7 +28,7 @@ std::optional<Grid> grid_of(const std::vector<std::int64_t>& indices, const ir::
   for (const std::int32_t size : shape) {
     behind /= size;
     grid.sizes.push_back(size);
-    grid.steps.push_back(size > 1 ? indices[reef::at(behind)] - indices[0] : 0);
+    grid.steps.push_back(size > 1 ? indices[at(behind)] - indices[0] : 0);
   }
   for (std::size_t i = 0; i < indices.size(); ++i) {
     std::int64_t expected = grid.begin, rest = static_cast<std::int64_t>(i);
@@ -57,7 +57,7 @@ std::optional<std::vector<std::size_t>> order_of(const Grid& grid) {
   return order;
 }
 
-bool at(Graph& graph, OpId id) {
+bool index_grids_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::GATHER) || !graph.is_sound(id) || graph.op(id).attributes.get_int("batch_dims") != 0)
     return false;
   const TensorId x = graph.op(id).inputs[0], result = graph.op(id).outputs[0];
@@ -85,7 +85,7 @@ bool at(Graph& graph, OpId id) {
   TensorId range = x;
   if (part != from) {
     std::vector<std::int64_t> begins(static_cast<std::size_t>(from.rank()), 0);
-    begins[reef::at(axis)] = grid->begin;
+    begins[at(axis)] = grid->begin;
     range = graph.add_like(x, part);
     graph.add_op(id, Op::SLICE, "SliceOptions", {}, slice_operands(graph, x, begins, part), {range});
   }
@@ -101,6 +101,6 @@ constinit const Pass index_grids_float_pass = {
     .summary =
         "A GATHER whose indices are a grid that takes each element of a range once (unfold of PyTorch, windows that do "
         "not overlap) becomes RESHAPE and TRANSPOSE.",
-    .at = at};
+    .at = index_grids_at};
 
 }  // namespace reef::passes

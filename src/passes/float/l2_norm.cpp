@@ -27,7 +27,7 @@ TensorId squares_of(const Graph& graph, TensorId tensor) {
   return square_root_of(graph, reduced_along_last(graph, sum, Op::SUM));
 }
 
-bool at(Graph& graph, OpId id) {
+bool l2_norm_at(Graph& graph, OpId id) {
   const bool is_quotient = graph.is(id, Op::DIV);
   if ((!is_quotient && !graph.is(id, Op::MUL)) || !has_no_activation(graph, id)) return false;
   const TensorId y = graph.op(id).outputs[0];
@@ -52,6 +52,6 @@ constinit const Pass l2_norm_float_pass = {
     .name = "l2-norm",
     .summary = "x / sqrt(sum(x * x)) over the last axis becomes L2_NORMALIZATION.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = l2_norm_at};
 
 }  // namespace reef::passes

@@ -9,7 +9,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::size_t kData[] = {0};
+constexpr std::size_t kExtentData[] = {0};
 
 // `width` values per axis of a constant operand, in another order.
 bool has_extents(const Graph& graph, OpId op, std::size_t input, std::size_t width) {
@@ -34,7 +34,7 @@ void reorder_extents(Graph& graph, OpId op, std::size_t input, std::size_t width
 
 // ---- PAD, PADV2, MIRROR_PAD ----
 bool complete_pad(const Graph& graph, OpId op, Relayout& wanted) {
-  return has_extents(graph, op, 1, 2) && same_layout(wanted, graph, op, kData);
+  return has_extents(graph, op, 1, 2) && same_layout(wanted, graph, op, kExtentData);
 }
 void apply_pad(Graph& graph, OpId op, const Relayout& layouts) {
   reorder_extents(graph, op, 1, 2, *layouts.inputs[0], 0);
@@ -42,7 +42,7 @@ void apply_pad(Graph& graph, OpId op, const Relayout& layouts) {
 
 // ---- SLICE ----
 bool complete_slice(const Graph& graph, OpId op, Relayout& wanted) {
-  return has_extents(graph, op, 1, 1) && has_extents(graph, op, 2, 1) && same_layout(wanted, graph, op, kData);
+  return has_extents(graph, op, 1, 1) && has_extents(graph, op, 2, 1) && same_layout(wanted, graph, op, kExtentData);
 }
 void apply_slice(Graph& graph, OpId op, const Relayout& layouts) {
   reorder_extents(graph, op, 1, 1, *layouts.inputs[0], 0);
@@ -51,7 +51,7 @@ void apply_slice(Graph& graph, OpId op, const Relayout& layouts) {
 
 // ---- TILE ----
 bool complete_tile(const Graph& graph, OpId op, Relayout& wanted) {
-  return has_extents(graph, op, 1, 1) && same_layout(wanted, graph, op, kData);
+  return has_extents(graph, op, 1, 1) && same_layout(wanted, graph, op, kExtentData);
 }
 void apply_tile(Graph& graph, OpId op, const Relayout& layouts) {
   reorder_extents(graph, op, 1, 1, *layouts.inputs[0], 1);
@@ -77,7 +77,7 @@ bool complete_strided_slice(const Graph& graph, OpId op, Relayout& wanted) {
     if (!has_extents(graph, op, input, 1)) return false;
   }
   const std::int64_t dropped = attributes.get_int("shrink_axis_mask");
-  if (dropped == 0) return same_layout(wanted, graph, op, kData);
+  if (dropped == 0) return same_layout(wanted, graph, op, kExtentData);
   if (!wanted.inputs[0] || !only_first_given(wanted)) return false;
   const int rank = graph.shape(it.inputs[0]).rank();
   for (int axis = 0; axis < rank; ++axis) {
@@ -110,7 +110,7 @@ bool complete_reduction(const Graph& graph, OpId op, Relayout& wanted) {
   const auto axes = reduced_axes(graph, op);
   if (!axes) return false;
   if (it.attributes.get_bool("keep_dims")) {
-    if (!same_layout(wanted, graph, op, kData)) return false;
+    if (!same_layout(wanted, graph, op, kExtentData)) return false;
     return std::all_of(axes->begin(), axes->end(), [&](int axis) { return position_of(axis, *wanted.inputs[0]) >= 0; });
   }
   if (!wanted.inputs[0] || !only_first_given(wanted)) return false;
@@ -138,7 +138,7 @@ bool complete_broadcast_to(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Operator& it = graph.op(op);
   if (graph.shape(it.inputs[0]).rank() != graph.shape(it.outputs[0]).rank()) return false;
   if (!graph.ints(it.inputs[1])) return false;
-  return same_layout(wanted, graph, op, kData);
+  return same_layout(wanted, graph, op, kExtentData);
 }
 void apply_broadcast_to(Graph& graph, OpId op, const Relayout& layouts) {
   const ir::Shape shape = laid_out(graph.shape(graph.op(op).outputs[0]), *layouts.outputs[0]);

@@ -13,7 +13,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::size_t kData[] = {0};
+constexpr std::size_t kLastAxisData[] = {0};
 
 bool keeps_last(const Layout& layout, int rank, int count) {
   if (rank < count || static_cast<int>(layout.size()) < count) return false;
@@ -27,7 +27,7 @@ void apply_nothing(Graph&, OpId, const Relayout&) {}
 
 // ---- SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION ----
 bool complete_along_last(const Graph& graph, OpId op, Relayout& wanted) {
-  return same_layout(wanted, graph, op, kData) &&
+  return same_layout(wanted, graph, op, kLastAxisData) &&
          keeps_last(*wanted.inputs[0], graph.shape(graph.op(op).inputs[0]).rank(), 1);
 }
 
@@ -35,7 +35,7 @@ bool complete_along_last(const Graph& graph, OpId op, Relayout& wanted) {
 bool complete_fully_connected(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Operator& it = graph.op(op);
   if (!it.attributes.get_bool("keep_num_dims") || it.outputs.size() != 1) return false;
-  return same_layout(wanted, graph, op, kData) && wanted.inputs[0]->size() > 1 &&
+  return same_layout(wanted, graph, op, kLastAxisData) && wanted.inputs[0]->size() > 1 &&
          keeps_last(*wanted.inputs[0], graph.shape(it.inputs[0]).rank(), 1);
 }
 
@@ -52,7 +52,7 @@ bool complete_pointwise(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Shape &x = graph.shape(it.inputs[0]), &weights = graph.shape(it.inputs[1]);
   const bool is_pointwise = x.rank() == 4 && weights.rank() == 4 && weights[1] == 1 && weights[2] == 1 &&
                             it.attributes.get_int("stride_w") == 1 && it.attributes.get_int("stride_h") == 1;
-  return is_pointwise && same_layout(wanted, graph, op, kData) && wanted.inputs[0]->size() == 4 &&
+  return is_pointwise && same_layout(wanted, graph, op, kLastAxisData) && wanted.inputs[0]->size() == 4 &&
          keeps_last(*wanted.inputs[0], 4, 1) && (*wanted.inputs[0])[0] == 0;
 }
 

@@ -6,7 +6,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(Graph& graph, OpId id) {
+bool leaky_relu_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::MAXIMUM) || !is_float(graph, graph.op(id).outputs[0])) return false;
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     const TensorId x = graph.op(id).inputs[side];
@@ -25,6 +25,6 @@ bool at(Graph& graph, OpId id) {
 }  // namespace
 
 constinit const Pass leaky_relu_float_pass = {
-    .name = "leaky-relu", .summary = "max(x, a x) becomes LEAKY_RELU.", .safety = Safety::kRounding, .at = at};
+    .name = "leaky-relu", .summary = "max(x, a x) becomes LEAKY_RELU.", .safety = Safety::kRounding, .at = leaky_relu_at};
 
 }  // namespace reef::passes

@@ -36,7 +36,7 @@ TensorId negative(Graph& graph, OpId near, TensorId a) {
   return result;
 }
 
-bool at(Graph& graph, OpId id) {
+bool logistic_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::DIV) || !has_no_activation(graph, id)) return false;
   const TensorId numerator = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
   if (!is_float(graph, y) || graph.shape(divisor) != graph.shape(y)) return false;
@@ -56,6 +56,6 @@ bool at(Graph& graph, OpId id) {
 }  // namespace
 
 constinit const Pass logistic_float_pass = {
-    .name = "logistic", .summary = "n / (1 + exp(-x)) becomes n * LOGISTIC(x).", .safety = Safety::kRounding, .at = at};
+    .name = "logistic", .summary = "n / (1 + exp(-x)) becomes n * LOGISTIC(x).", .safety = Safety::kRounding, .at = logistic_at};
 
 }  // namespace reef::passes

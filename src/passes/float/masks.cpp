@@ -146,7 +146,7 @@ bool elsewhere(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) { return at_softmax(graph, id) || elsewhere(graph, id); }
+bool masks_at(Graph& graph, OpId id) { return at_softmax(graph, id) || elsewhere(graph, id); }
 
 }  // namespace
 
@@ -155,6 +155,6 @@ constinit const Pass masks_float_pass = {.name = "masks",
                                              "SELECT_V2 by a constant condition becomes ADD of a constant in front of "
                                              "SOFTMAX (`masked_fill(mask, -inf)`), elsewhere MUL of both sides by 1 or "
                                              "0, and ADD (`torch.where`, `tril`).",
-                                         .at = at};
+                                         .at = masks_at};
 
 }  // namespace reef::passes

@@ -96,7 +96,7 @@ bool become_dense(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool matmul_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::BATCH_MATMUL)) return false;
   // A layer first: it takes no flag for its operand.
   return become_dense(graph, id) || absorb_transpose(graph, id, 0, "adj_x") || absorb_transpose(graph, id, 1, "adj_y");
@@ -111,6 +111,6 @@ constinit const Pass matmul_float_pass = {
         "`adj_x` or `adj_y`, also behind QUANTIZE and DEQUANTIZE; a TRANSPOSE of the second operand that breaks up "
         "rows becomes one that keeps them, with the flag.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = matmul_at};
 
 }  // namespace reef::passes

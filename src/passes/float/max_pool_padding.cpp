@@ -23,10 +23,10 @@ namespace {
 using ops::PaddedAxes;
 using ops::PaddedAxis;
 
-constexpr float kLowest = -1e9f;  // no network computes with numbers below; exporters pad with this or less
+constexpr float kLowestValue = -1e9f;  // no network computes with numbers below; exporters pad with this or less
 
 bool fills_with_lowest(const Graph& graph, TensorId filling) {
-  if (const auto value = graph.uniform(filling)) return *value <= kLowest;
+  if (const auto value = graph.uniform(filling)) return *value <= kLowestValue;
   const ir::Tensor& tensor = graph.tensor(filling);
   if (!graph.is_constant(filling)) return false;
   const Bytes& data = ir::constant_data(graph.model(), tensor);
@@ -75,7 +75,7 @@ TensorId repeat_edges(Graph& graph, OpId near, TensorId x, PaddedAxes left) {
   }
 }
 
-bool at(Graph& graph, OpId id) {
+bool max_pool_padding_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::MAX_POOL_2D) || graph.op(id).attributes.get_enum("padding") != "VALID") return false;
   const OpId pad = made_by(graph, graph.op(id).inputs[0], Op::PADV2);
   if (pad == kNone || graph.op(pad).inputs.size() != 3 || !fills_with_lowest(graph, graph.op(pad).inputs[2])) {
@@ -118,6 +118,6 @@ constinit const Pass max_pool_padding_float_pass = {
         "the pool's own SAME padding where that is equal; PAD with zeros behind a ReLU (anything proved never "
         "negative); a pool of stride 1 and one of single pixels where the window is centred on its pixel; else rows "
         "repeated at the edge (MIRROR_PAD).",
-    .at = at};
+    .at = max_pool_padding_at};
 
 }  // namespace reef::passes

@@ -53,17 +53,17 @@ bool skip_reshape(Graph& graph, OpId id) {
   const ReshapeAxes runs = reshape_axes(from, to);
   std::vector<bool> is_reduced(runs.sizes.size(), false);
   for (const int axis : *axes) {
-    const Run run = runs.to[reef::at(axis)];
-    for (int k = 0; k < run.count; ++k) is_reduced[reef::at(run.first + k)] = true;
+    const Run run = runs.to[at(axis)];
+    for (int k = 0; k < run.count; ++k) is_reduced[at(run.first + k)] = true;
   }
   if (std::find(runs.is_part_of_one.begin(), runs.is_part_of_one.end(), true) != runs.is_part_of_one.end())
     return false;
   std::vector<int> own;
   ir::Shape dropped, kept;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const Run run = runs.from[reef::at(axis)];
+    const Run run = runs.from[at(axis)];
     int reduced = 0;
-    for (int k = 0; k < run.count; ++k) reduced += is_reduced[reef::at(run.first + k)] ? 1 : 0;
+    for (int k = 0; k < run.count; ++k) reduced += is_reduced[at(run.first + k)] ? 1 : 0;
     if (reduced != 0 && reduced != run.count) return false;
     if (reduced > 0) own.push_back(axis);
     if (reduced == 0) dropped.push_back(from[axis]);
@@ -110,7 +110,7 @@ bool join(Graph& graph, OpId id) {
   }
   if (static_cast<int>(remaining.size()) != graph.shape(between).rank()) return false;
   std::vector<int> axes = *first;
-  for (const int axis : *second) axes.push_back(remaining[reef::at(axis)]);
+  for (const int axis : *second) axes.push_back(remaining[at(axis)]);
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   become_reduction(graph, id, graph.op(inner).inputs[0], axes, keeps);
@@ -136,7 +136,7 @@ bool sum_to_mean(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool means_at(Graph& graph, OpId id) {
   // Every kernel rounds integers in its own way.
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
   if (!is_reduction(graph.type(id))) return sum_to_mean(graph, id);
@@ -150,6 +150,6 @@ constinit const Pass means_float_pass = {
     .summary =
         "MEAN, SUM, REDUCE_MAX/MIN in one step: no RESHAPE around, no reduction of a reduction, SUM / n is MEAN.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = means_at};
 
 }  // namespace reef::passes

@@ -54,7 +54,7 @@ std::optional<Operands> operands_of(const Graph& graph, OpId id) {
   if (!is_reduction) return result;
   const auto axes = reduced_axes(graph, id);
   if (!axes) return std::nullopt;
-  for (const int axis : *axes) result.is_reduced[reef::at(axis)] = true;
+  for (const int axis : *axes) result.is_reduced[at(axis)] = true;
   return result;
 }
 
@@ -82,11 +82,11 @@ void merge(Operands& operands, int axis) {
   const auto side = static_cast<std::ptrdiff_t>(axis);
   // An axis of size 1 may count as reduced or as kept.
   const bool is_reduced = operands.full[axis] == 1 ? operands.is_reduced[static_cast<std::size_t>(axis) + 1]
-                                                   : operands.is_reduced[reef::at(axis)];
+                                                   : operands.is_reduced[at(axis)];
   merge(operands.full, axis);
   for (ir::Shape& shape : operands.shapes) merge(shape, axis);
   operands.is_reduced.erase(operands.is_reduced.begin() + side);
-  operands.is_reduced[reef::at(axis)] = is_reduced;
+  operands.is_reduced[at(axis)] = is_reduced;
 }
 
 // False: more than four axes are left.
@@ -101,7 +101,7 @@ bool merge_to_fit(Operands& operands) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool merged_axes_at(Graph& graph, OpId id) {
   const ir::Operator op = graph.op(id);
   const TensorId y = op.outputs[0];
   if (!is_float(graph, y)) return false;
@@ -124,7 +124,7 @@ bool at(Graph& graph, OpId id) {
   if (ops::form_of(op) == ops::Form::kReduction) {
     std::vector<std::int32_t> axes;
     for (int axis = 0; axis < result.rank(); ++axis) {
-      if (!operands->is_reduced[reef::at(axis)]) continue;
+      if (!operands->is_reduced[at(axis)]) continue;
       axes.push_back(axis);
       result[axis] = 1;
     }
@@ -145,6 +145,6 @@ constinit const Pass merged_axes_float_pass = {
     .summary = "Arithmetic on five axes behind a RESHAPE gets four where two can be one.",
     .safety = Safety::kRounding,
     .is_last = true,
-    .at = at};
+    .at = merged_axes_at};
 
 }  // namespace reef::passes

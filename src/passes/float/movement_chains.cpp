@@ -35,7 +35,7 @@ bool transpose_first(Graph& graph, OpId op, const Layout& layout) {
   return true;
 }
 
-bool at(Graph& graph, OpId op) {
+bool movement_chains_at(Graph& graph, OpId op) {
   const bool is_reshape = graph.is(op, Op::RESHAPE), is_transpose = graph.is(op, Op::TRANSPOSE);
   if (!is_reshape && !is_transpose) return false;
   const TensorId x = graph.op(op).inputs[0], y = graph.op(op).outputs[0];
@@ -65,6 +65,6 @@ bool at(Graph& graph, OpId op) {
 constinit const Pass movement_chains_float_pass = {
     .name = "movement-chains",
     .summary = "RESHAPE of RESHAPE, TRANSPOSE of TRANSPOSE become one; a TRANSPOSE that keeps the order is a RESHAPE.",
-    .at = at};
+    .at = movement_chains_at};
 
 }  // namespace reef::passes

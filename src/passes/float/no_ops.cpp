@@ -78,7 +78,7 @@ TensorId data_operand(const Graph& graph, OpId id) {
   return op.inputs[0];
 }
 
-bool at(Graph& graph, OpId id) {
+bool no_ops_at(Graph& graph, OpId id) {
   const TensorId x = data_operand(graph, id), y = graph.op(id).outputs[0];
   const ir::Tensor& from = graph.tensor(x);
   const ir::Tensor& to = graph.tensor(y);
@@ -96,6 +96,6 @@ constinit const Pass no_ops_float_pass = {
     .summary =
         "RESHAPE to the same shape, CAST to the same type, full SLICE, PAD by "
         "nothing, TILE by one, x * 1, x + 0, a second RELU and the like are removed.",
-    .at = at};
+    .at = no_ops_at};
 
 }  // namespace reef::passes

@@ -7,7 +7,7 @@
 namespace reef::passes {
 namespace {
 
-bool at(Graph& graph, OpId id) {
+bool operand_order_at(Graph& graph, OpId id) {
   const std::string& type = graph.type(id);
   if (type != Op::ADD && type != Op::MUL && type != Op::MAXIMUM && type != Op::MINIMUM) return false;
   const TensorId a = graph.op(id).inputs[0], b = graph.op(id).inputs[1];
@@ -21,6 +21,6 @@ bool at(Graph& graph, OpId id) {
 }  // namespace
 
 constinit const Pass operand_order_float_pass = {
-    .name = "operand-order", .summary = "Constants second; SiLU is `MUL(x, LOGISTIC(x))`.", .at = at};
+    .name = "operand-order", .summary = "Constants second; SiLU is `MUL(x, LOGISTIC(x))`.", .at = operand_order_at};
 
 }  // namespace reef::passes

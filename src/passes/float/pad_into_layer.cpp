@@ -12,7 +12,7 @@ bool pads_zeros(const Graph& graph, OpId pad) {
   return graph.is(pad, Op::PADV2) && graph.uniform(graph.op(pad).inputs[2]) == 0.0f;
 }
 
-bool at(Graph& graph, OpId id) {
+bool pad_into_layer_at(Graph& graph, OpId id) {
   if (!graph.is(id, Op::CONV_2D) && !graph.is(id, Op::DEPTHWISE_CONV_2D)) return false;
   const ir::Operator& op = graph.op(id);
   if (op.attributes.get_enum("padding") != "VALID") return false;
@@ -47,6 +47,6 @@ bool at(Graph& graph, OpId id) {
 }  // namespace
 
 constinit const Pass pad_into_layer_float_pass = {
-    .name = "pad-into-layer", .summary = "PAD with zeros becomes SAME padding where it pads the same.", .at = at};
+    .name = "pad-into-layer", .summary = "PAD with zeros becomes SAME padding where it pads the same.", .at = pad_into_layer_at};
 
 }  // namespace reef::passes

@@ -231,7 +231,7 @@ void replace_sum(Graph& graph, OpId sum, Branch merged, std::vector<std::int32_t
   graph.set_type_version(sum, version);
 }
 
-bool at(Graph& graph, OpId id) {
+bool parallel_layers_at(Graph& graph, OpId id) {
   const bool subtracts = graph.is(id, Op::SUB);
   if (!subtracts && !graph.is(id, Op::ADD)) return false;
   const TensorId a = graph.op(id).inputs[0], b = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
@@ -255,6 +255,6 @@ constinit const Pass parallel_layers_float_pass = {
         "the tensor itself times a constant (a batch normalization): the training-time branches of RepVGG, MobileOne, "
         "FastViT, ACNet. A plain skip connection stays: weights of 1 + w in 8 bits are coarser than w.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = parallel_layers_at};
 
 }  // namespace reef::passes

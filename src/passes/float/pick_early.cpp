@@ -33,9 +33,9 @@ struct Part {
   static Part whole(const ir::Shape& shape) {
     return {std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()), 0), shape};
   }
-  std::int64_t begin(int axis) const { return begins[reef::at(axis)]; }
+  std::int64_t begin(int axis) const { return begins[at(axis)]; }
   void take(int axis, const Part& from, int from_axis) {
-    begins[reef::at(axis)] = from.begin(from_axis);
+    begins[at(axis)] = from.begin(from_axis);
     sizes[axis] = from.sizes[from_axis];
   }
 };
@@ -108,7 +108,7 @@ class Operator {
     }
     Part need = Part::whole(shape(0));
     for (int axis = 0; axis < result_.rank(); ++axis) {
-      const int from = normal_axis((*order)[reef::at(axis)], result_.rank());
+      const int from = normal_axis((*order)[at(axis)], result_.rank());
       if (from < 0 || shape(0)[from] != result_[axis]) return std::nullopt;
       need.take(from, part_, axis);
     }
@@ -203,12 +203,12 @@ bool pick_operand(Graph& graph, OpId slice, OpId joint, Part part) {
       graph.become(slice, Op::SLICE, "SliceOptions", {}, slice_operands(graph, operand, part.begins, part.sizes));
       return true;
     }
-    part.begins[reef::at(axis)] -= size;
+    part.begins[at(axis)] -= size;
   }
   return false;
 }
 
-bool at(Graph& graph, OpId slice) {
+bool pick_early_at(Graph& graph, OpId slice) {
   const auto begins = slice_begins(graph, slice);
   if (!begins) return false;
   const TensorId y = graph.op(slice).inputs[0], z = graph.op(slice).outputs[0];
@@ -245,6 +245,6 @@ constinit const Pass pick_early_float_pass = {
         "A SLICE that keeps half or less goes in front of the operators whose result it cuts, up to one that mixes "
         "places: a transformer that classifies by one token computes its last block for that token alone.",
     .is_last = true,
-    .at = at};
+    .at = pick_early_at};
 
 }  // namespace reef::passes

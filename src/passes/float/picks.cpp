@@ -42,7 +42,7 @@ bool gather_as_slice(Graph& graph, OpId id) {
   const std::int64_t begin = indices->front();
   if (begin < 0 || begin + static_cast<std::int64_t>(indices->size()) > from[static_cast<int>(axis)]) return false;
   std::vector<std::int64_t> begins(static_cast<std::size_t>(from.rank()), 0);
-  begins[reef::at(axis)] = begin;
+  begins[at(axis)] = begin;
   ir::Shape sizes = from;
   sizes[static_cast<int>(axis)] = static_cast<std::int32_t>(indices->size());
   if (sizes == to) {
@@ -59,7 +59,7 @@ bool gather_as_slice(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) { return gather_as_slice(graph, id) || join_slices(graph, id); }
+bool picks_at(Graph& graph, OpId id) { return gather_as_slice(graph, id) || join_slices(graph, id); }
 
 }  // namespace
 
@@ -69,6 +69,6 @@ constinit const Pass picks_float_pass = {
         "A GATHER of known neighbours becomes a SLICE, which the Edge TPU runs (and a RESHAPE, where one index drops "
         "its axis); a SLICE of a SLICE is one.",
     .is_last = true,
-    .at = at};
+    .at = picks_at};
 
 }  // namespace reef::passes

@@ -171,7 +171,7 @@ bool to_depth(Graph& graph, const Place& place) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool pixel_shuffle_at(Graph& graph, OpId id) {
   if (graph.is(id, Op::DEPTH_TO_SPACE)) return reorder_before(graph, id);
   if (!graph.is(id, Op::TRANSPOSE)) return false;
   const auto place = find_place(graph, id);
@@ -185,6 +185,6 @@ constinit const Pass pixel_shuffle_float_pass = {
     .summary =
         "RESHAPE, TRANSPOSE, RESHAPE of blocks of pixels become DEPTH_TO_SPACE or SPACE_TO_DEPTH; PyTorch's order of "
         "channels goes into the convolution beside it.",
-    .at = at};
+    .at = pixel_shuffle_at};
 
 }  // namespace reef::passes

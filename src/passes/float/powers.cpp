@@ -95,7 +95,7 @@ bool divide_by_constant(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool powers_at(Graph& graph, OpId id) {
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
   return simplify_square(graph, id) || simplify_power(graph, id) || simplify_division(graph, id) ||
          divide_by_constant(graph, id) || divide_by_computed(graph, id);
@@ -109,6 +109,6 @@ constinit const Pass powers_float_pass = {
         "Squares, roots, divisions by roots, by constants and by what is computed in one form each: a layer "
         "normalization is always MEAN, SUB, SQUARED_DIFFERENCE, MEAN, ADD, RSQRT, MUL, MUL, ADD.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = powers_at};
 
 }  // namespace reef::passes

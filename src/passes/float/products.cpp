@@ -124,7 +124,7 @@ bool becomes_product(Graph& graph, OpId id) {
   return true;
 }
 
-bool at(Graph& graph, OpId id) {
+bool products_at(Graph& graph, OpId id) {
   const ir::Operator& op = graph.op(id);
   if (!graph.is_sound(id) || op.outputs.empty() || !is_float(graph, op.outputs[0])) return false;
   if (op.type == Op::FULLY_CONNECTED) return becomes_product(graph, id);
@@ -139,6 +139,6 @@ constinit const Pass products_float_pass = {
         "FULLY_CONNECTED whose weights are computed becomes BATCH_MATMUL; BATCH_MATMUL and SOFTMAX of five axes or "
         "more get four, an operand that has fewer matrices than the result repeated.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = products_at};
 
 }  // namespace reef::passes

@@ -35,7 +35,7 @@ bool sink_reshape(Graph& graph, OpId reshape) {
   return true;
 }
 
-bool at(Graph& graph, OpId conversion) {
+bool sink_conversions_at(Graph& graph, OpId conversion) {
   const auto layout = conversion_of(graph, conversion);
   if (!layout) return graph.is(conversion, Op::RESHAPE) && sink_reshape(graph, conversion);
   const TensorId x = graph.op(conversion).inputs[0], between = graph.op(conversion).outputs[0];
@@ -77,6 +77,6 @@ constinit const Pass sink_conversions_float_pass = {
     .summary =
         "TRANSPOSE and RESHAPE go behind functions of single elements and arithmetic with constants, which then stand "
         "behind the layer that takes them in.",
-    .at = at};
+    .at = sink_conversions_at};
 
 }  // namespace reef::passes

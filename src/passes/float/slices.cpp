@@ -23,7 +23,7 @@ std::optional<Cut> cut_of(const Graph& graph, OpId id) {
   const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
   std::optional<Cut> cut;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const std::int64_t begin = (*begins)[reef::at(axis)];
+    const std::int64_t begin = (*begins)[at(axis)];
     if (begin == 0 && to[axis] == from[axis]) continue;
     if (cut) return std::nullopt;
     cut = Cut{axis, static_cast<std::int32_t>(begin), to[axis]};
@@ -31,7 +31,7 @@ std::optional<Cut> cut_of(const Graph& graph, OpId id) {
   return cut;
 }
 
-bool at(Graph& graph, OpId id) {
+bool slices_at(Graph& graph, OpId id) {
   const auto first = cut_of(graph, id);
   if (!first || first->begin != 0 || first->axis == 0) return false;
   const TensorId x = graph.op(id).inputs[0];
@@ -63,6 +63,6 @@ constinit const Pass slices_float_pass = {
     .summary =
         "SLICEs that cut a tensor into equal pieces along an axis, each once, become one SPLIT (not along the "
         "outermost axis, which the Edge TPU does not split).",
-    .at = at};
+    .at = slices_at};
 
 }  // namespace reef::passes

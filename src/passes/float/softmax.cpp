@@ -86,7 +86,7 @@ bool absorb_factor_before_mask(Graph& graph, OpId id) {
   return false;
 }
 
-bool at(Graph& graph, OpId id) {
+bool softmax_at(Graph& graph, OpId id) {
   if (graph.is(id, Op::SOFTMAX)) return absorb_factor(graph, id) || absorb_factor_before_mask(graph, id);
   if (graph.is(id, Op::EXP)) return is_of_logarithms(graph, id);
   if (!graph.is(id, Op::DIV) || !has_no_activation(graph, id)) return false;
@@ -104,6 +104,6 @@ constinit const Pass softmax_float_pass = {
     .name = "softmax",
     .summary = "Softmax written out over the last axis becomes SOFTMAX; a factor in front of it its beta.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = softmax_at};
 
 }  // namespace reef::passes

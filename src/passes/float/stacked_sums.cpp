@@ -79,7 +79,7 @@ class Parts {
   TensorId slice(TensorId x, int axis, std::int32_t begin, std::int32_t size, const ir::Shape& result) {
     ir::Shape sizes = graph_.shape(x);
     std::vector<std::int64_t> begins(static_cast<std::size_t>(sizes.rank()), 0);
-    begins[reef::at(axis)] = begin;
+    begins[at(axis)] = begin;
     sizes[axis] = size;
     const TensorId piece = graph_.add_like(x, sizes);
     graph_.add_op(near_, Op::SLICE, "SliceOptions", {}, slice_operands(graph_, x, begins, sizes), {piece});
@@ -93,7 +93,7 @@ class Parts {
     if (along != axis || static_cast<std::int32_t>(stack.inputs.size()) != count || !has_no_activation(graph_, op)) {
       return kNone;
     }
-    const TensorId operand = stack.inputs[reef::at(index)];
+    const TensorId operand = stack.inputs[at(index)];
     if (graph_.shape(operand).elements() != rest.elements() || !is_float(graph_, operand)) return kNone;
     return graph_.shape(operand) == rest ? operand : graph_.reshape(near_, operand, rest);
   }
@@ -142,7 +142,7 @@ OpName joined_by(const std::string& reduction) {
   return {};
 }
 
-bool at(Graph& graph, OpId op) {
+bool stacked_sums_at(Graph& graph, OpId op) {
   const OpName joint = joined_by(graph.type(op));
   if (joint.empty()) return false;
   const TensorId x = graph.op(op).inputs[0], y = graph.op(op).outputs[0];
@@ -177,6 +177,6 @@ constinit const Pass stacked_sums_float_pass = {
         "MINIMUM) of parts with one axis less; the softmax of two stacked branches is LOGISTIC of their difference: "
         "the attention of SKNet and ResNeSt, which then fits the chip.",
     .safety = Safety::kRounding,
-    .at = at};
+    .at = stacked_sums_at};
 
 }  // namespace reef::passes

@@ -30,7 +30,7 @@ bool improve(Graph& graph, TensorId seed, const Layout& layout, Known& known, st
   return false;
 }
 
-int whole(Graph& graph) {
+int transposes_whole(Graph& graph) {
   int changes = 0;
   std::size_t work = 0;
   Known known;
@@ -52,6 +52,6 @@ constinit const Pass transposes_float_pass = {
     .name = "transposes",
     .summary = "TRANSPOSE and RESHAPE of axes of size 1 move to where they cancel or cost least.",
     .safety = Safety::kRounding,
-    .whole = whole};
+    .whole = transposes_whole};
 
 }  // namespace reef::passes

@@ -50,12 +50,12 @@ int fix(Graph& graph, const std::vector<TensorId>& inputs) {
   return count;
 }
 
-int whole(Graph& graph) {
+int fixed_shapes_whole(Graph& graph) {
   const std::vector<TensorId> inputs = open_inputs(graph, /*is_known=*/true);
   return static_cast<int>(inputs.size()) + fix(graph, inputs);
 }
 
-bool whole_on_chip(ChipGraph& graph) {
+bool fixed_shapes_whole_on_chip(ChipGraph& graph) {
   for (const TensorId input : open_inputs(graph, /*is_known=*/false)) {
     const ir::Tensor& tensor = graph.tensor(input);
     graph.note_left(-1,
@@ -83,7 +83,7 @@ bool whole_on_chip(ChipGraph& graph) {
 constinit const Pass fixed_shapes_shape_pass = {
     .name = "fixed-shapes",
     .summary = "Sizes left open (a batch of -1) are fixed at those in the file, where the other shapes follow.",
-    .whole = whole,
-    .whole_on_chip = whole_on_chip};
+    .whole = fixed_shapes_whole,
+    .whole_on_chip = fixed_shapes_whole_on_chip};
 
 }  // namespace reef::passes

@@ -72,7 +72,7 @@ bool fold_conversion(Graph& graph, OpId id) {
   return graph.replace(y, graph.add_in_layout(x, *layout)) != kNone;
 }
 
-bool at(Graph& graph, OpId id) {
+bool fold_constants_at(Graph& graph, OpId id) {
   const std::string type = graph.type(id);
   if (type == Op::SHAPE || type == Op::RANK) return fold_shape(graph, id);
   const ir::Operator op = graph.op(id);
@@ -158,7 +158,7 @@ bool is_worth_folding_on_chip(const ChipGraph& edit, const ir::Operator& op) {
   });
 }
 
-bool at_on_chip(ChipGraph& edit, std::int32_t index) {
+bool fold_constants_at_on_chip(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.outputs.empty() || !is_computable(edit, index) || !is_worth_folding_on_chip(edit, op)) return false;
   // Most operators have an operand that is computed from the model's inputs: seen at once.
@@ -186,7 +186,7 @@ constinit const Pass fold_constants_shape_pass = {
         "Operators whose operands are all constant (transposed weights, computed shapes) are computed once, here, "
         "and SHAPE and RANK of fixed shapes. Not what would grow beyond 64 KiB and four times its operands; before "
         "quantization not DEQUANTIZE of integers, after it no floating-point results.",
-    .at = at,
-    .at_on_chip = at_on_chip};
+    .at = fold_constants_at,
+    .at_on_chip = fold_constants_at_on_chip};
 
 }  // namespace reef::passes

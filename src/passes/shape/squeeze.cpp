@@ -12,7 +12,7 @@ bool is_reshape(const Graph& graph, OpId id) {
          graph.shape(graph.op(id).inputs[0]).elements() == graph.shape(graph.op(id).outputs[0]).elements();
 }
 
-bool at(Graph& graph, OpId id) {
+bool squeeze_at(Graph& graph, OpId id) {
   if (!is_reshape(graph, id)) return false;
   const TensorId x = graph.op(id).inputs[0];
   const ir::Shape shape = graph.shape(graph.op(id).outputs[0]);
@@ -29,7 +29,7 @@ bool keeps_values(const Graph& graph, TensorId x, TensorId y) {
   return graph.tensor(x).type == graph.tensor(y).type && graph.tensor(x).quantization == graph.tensor(y).quantization;
 }
 
-bool at_on_chip(ChipGraph& graph, OpId id) {
+bool squeeze_at_on_chip(ChipGraph& graph, OpId id) {
   if (!is_reshape(graph, id)) return false;
   const TensorId x = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
   if (!keeps_values(graph, x, y) || graph.fits(id)) return false;
@@ -43,7 +43,7 @@ bool at_on_chip(ChipGraph& graph, OpId id) {
 constinit const Pass squeeze_shape_pass = {
     .name = "squeeze",
     .summary = "SQUEEZE and EXPAND_DIMS become RESHAPE; after quantization only where they do not map.",
-    .at = at,
-    .at_on_chip = at_on_chip};
+    .at = squeeze_at,
+    .at_on_chip = squeeze_at_on_chip};
 
 }  // namespace reef::passes

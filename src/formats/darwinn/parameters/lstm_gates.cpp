@@ -14,9 +14,9 @@ namespace {
 // Operand positions of TFLite's operator.
 constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kPeepholes = 9, kBiases = 12,
                       kProjection = 16, kLayerNormalization = 20, kGates = 4;
-constexpr std::int32_t kMaxChannels = 1024;  // selection matrices of more have not been seen
+constexpr std::int32_t kMaxGateChannels = 1024;  // selection matrices of more have not been seen
 constexpr std::string_view kGateNames[kGates] = {"input gate", "forget gate", "cell gate", "output gate"};
-constexpr std::uint8_t kSignBit = kLstmInitialOutput;  // int8 zero, as the chip holds it
+constexpr std::uint8_t kGateSignBit = kLstmInitialOutput;  // int8 zero, as the chip holds it
 
 const ir::Tensor* operand(const ir::Subgraph& graph, const ir::Operator& op, std::size_t position) {
   if (position >= op.inputs.size() || op.inputs[position] < 0) return nullptr;
@@ -50,8 +50,8 @@ Result<LayerParameters> weights_layer(const ir::Model& model, const ir::Tensor* 
   LayerParameters layer;
   layer.shape = {LayerKind::kFullyConnected, 1, 1, tensor->shape[1], tensor->shape[0]};
   REEF_RETURN_IF_ERROR(validate(layer.shape));
-  layer.weight_zero_point = kSignBit;
-  for (const std::uint8_t byte : bytes.span()) layer.weights.push_back(static_cast<std::uint8_t>(byte ^ kSignBit));
+  layer.weight_zero_point = kGateSignBit;
+  for (const std::uint8_t byte : bytes.span()) layer.weights.push_back(static_cast<std::uint8_t>(byte ^ kGateSignBit));
   return layer;
 }
 
@@ -110,7 +110,7 @@ Result<LstmParameters> lstm_parameters_of(const ir::Model& model, const ir::Subg
   lstm.time_steps = input[1];
   lstm.inputs = input[2];
   lstm.cells = lstm.gates[0].layer.shape.output_channels;
-  if (lstm.inputs > kMaxChannels || lstm.cells > kMaxChannels || lstm.time_steps > kMaxChannels) {
+  if (lstm.inputs > kMaxGateChannels || lstm.cells > kMaxGateChannels || lstm.time_steps > kMaxGateChannels) {
     return unsupported("an LSTM of {} inputs, {} cells and {} time steps has no known layout", lstm.inputs, lstm.cells,
                        lstm.time_steps);
   }

@@ -6,7 +6,7 @@
 namespace reef::darwinn {
 namespace {
 
-constexpr std::int32_t kMaxChannels = 4096;
+constexpr std::int32_t kMaxSelected = 4096;
 constexpr std::int32_t kMaxSearchedWords = 256;
 constexpr std::int32_t kMaxSearchedGroups = 16;  // spreads and aligns of 256 words have 1024 outputs
 
@@ -75,10 +75,10 @@ std::string describe(const SelectionMatrix& selection) {
 
 Result<LayerParameters> selection_layer(const SelectionMatrix& selection) {
   REEF_REQUIRE(selection.kind != LayerKind::kDepthwise && selection.input_channels >= 1 &&
-                   selection.input_channels <= kMaxChannels && !selection.sources.empty() &&
-                   selection.sources.size() <= kMaxChannels,
+                   selection.input_channels <= kMaxSelected && !selection.sources.empty() &&
+                   selection.sources.size() <= kMaxSelected,
                "a selection of {} outputs from {} inputs is outside 1..{}", selection.sources.size(),
-               selection.input_channels, kMaxChannels);
+               selection.input_channels, kMaxSelected);
   LayerParameters layer;
   layer.shape = selection.shape();
   layer.weight_zero_point = 0;
