@@ -9,7 +9,7 @@ endif()
 option(REEF_TOGETHER "Compile the files of a folder several at a time" ${together})
 
 # At most this many files at once: more would take more memory than a Raspberry Pi of 2 GB has for each of its processes.
-set(REEF_TOGETHER_MOST 8)
+set(REEF_TOGETHER_MOST 16)
 
 # reef_together(target [EXCLUDE regex]): files of `target` are compiled with their neighbours, except those that match
 # `regex` or have compile definitions of their own.

@@ -12,7 +12,7 @@ namespace {
 
 // Far more than any compiled program; each is remembered.
 constexpr std::int64_t kMostCoreInstructions = 1 << 20;
-constexpr std::size_t kMostQueued = 1 << 12, kMostTransfers = 1 << 16;
+constexpr std::size_t kWalkCoreMostQueued = 1 << 12, kMostTransfers = 1 << 16;
 
 // Bits of a scalar fence's mask for infeed, pop, outfeed (bits 1 and 4 have no known unit).
 constexpr std::array<std::uint32_t, 3> kDrainBits = {1u << 0, 1u << 2, 1u << 3};
@@ -157,7 +157,8 @@ bool Walk::core_hands_out(std::size_t index) {
   if (!isa::is_tile_instruction(operation.opcode)) {
     const int unit = operation.opcode == isa::Opcode::kInfeed ? 0 : operation.opcode == isa::Opcode::kPop ? 1 : 2;
     auto& queue = host_workers_[at(unit)].queue;
-    if (queue.size() >= kMostQueued) stop(fmt::format("more than {} instructions wait for one unit", kMostQueued));
+    if (queue.size() >= kWalkCoreMostQueued)
+      stop(fmt::format("more than {} instructions wait for one unit", kWalkCoreMostQueued));
     queue.push_back(std::move(job));
     wake(kInfeedActor + unit);
     return true;
@@ -174,8 +175,8 @@ bool Walk::core_hands_out(std::size_t index) {
   job.base = base.bits;
   for (auto& tile : tiles_) {
     if ((tiles.bits >> tile->number & 1) == 0) continue;
-    if (tile->dispatch.size() >= kMostQueued)
-      stop(fmt::format("more than {} instructions wait for one tile", kMostQueued));
+    if (tile->dispatch.size() >= kWalkCoreMostQueued)
+      stop(fmt::format("more than {} instructions wait for one tile", kWalkCoreMostQueued));
     tile->dispatch.push_back(job);
     wake(tile->number * kActorsPerTile + kDispatcher);
   }

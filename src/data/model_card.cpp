@@ -128,7 +128,7 @@ ModelCard card_of_json(const Json& json) {
 
 std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> model_card_lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -204,7 +204,7 @@ ModelCard card_of_archive(const Bytes& file) {
   }
   ModelCard card;
   if (labels == nullptr) return card;
-  if (const auto text = archive->read(*labels); text.ok()) card.names = lines_of(text_of(*text));
+  if (const auto text = archive->read(*labels); text.ok()) card.names = model_card_lines_of(text_of(*text));
   return card;
 }
 

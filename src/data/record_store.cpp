@@ -26,7 +26,7 @@ using tfrecord::Feature;
 constexpr std::string_view kInputNames[] = {"image/encoded", "image",    "image_raw", "image/raw", "img",
                                             "picture",       "jpeg",     "png",       "x",         "inputs",
                                             "input",         "features", "data",      "values"};
-constexpr std::string_view kTruthNames[] = {
+constexpr std::string_view kRecordStoreTruthNames[] = {
     "image/class/label", "image/label", "label", "class", "labels", "target", "y", "category", "image/class/text"};
 constexpr std::string_view kBoxes = "image/object/bbox/", kBoxLabels = "image/object/class/label";
 
@@ -240,7 +240,7 @@ class RecordStore : public SampleStore {
                  path_, options.truth, list_of(first));
     truth_ = options.truth;
     if (truth_.empty() && find(first, kBoxLabels) != nullptr) truth_ = kBoxLabels;
-    for (const std::string_view name : kTruthNames) {
+    for (const std::string_view name : kRecordStoreTruthNames) {
       const bool is_input = std::find(features_.begin(), features_.end(), name) != features_.end();
       if (truth_.empty() && !is_input && find(first, name) != nullptr) truth_ = name;
     }

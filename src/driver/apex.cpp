@@ -59,7 +59,7 @@ constexpr unsigned long kPerformance = _IOW(kApex, 1, std::uint32_t);
 
 constexpr std::size_t kWindowBytes = 4096;
 constexpr std::array<std::uint32_t, 3> kWindows = {0x40000, 0x44000, 0x48000};
-constexpr std::array<int, 10> kInterrupts = {0, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // the other queues are not used
+constexpr std::array<int, 10> kApexInterrupts = {0, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // the other queues are not used
 
 class SystemKernel final : public ApexKernel {
  public:
@@ -149,7 +149,7 @@ class ApexDevice final : public PcieDevice {
   }
 
   Status enable_interrupts() override {
-    for (const int interrupt : kInterrupts) {
+    for (const int interrupt : kApexInterrupts) {
       const int event = kernel_.event_file();
       if (event < 0) return failure("making an event");
       events_[at(interrupt)] = event;
@@ -159,9 +159,9 @@ class ApexDevice final : public PcieDevice {
     return ok_status();
   }
   Result<std::uint32_t> wait_for_interrupts(Milliseconds limit) override {
-    std::array<pollfd, kInterrupts.size()> files{};
+    std::array<pollfd, kApexInterrupts.size()> files{};
     for (std::size_t i = 0; i < files.size(); ++i) {
-      files[i] = {events_[at(kInterrupts[i])], POLLIN, 0};
+      files[i] = {events_[at(kApexInterrupts[i])], POLLIN, 0};
     }
     const auto until = SteadyClock::now() + limit;
     int ready = -1;
@@ -174,7 +174,7 @@ class ApexDevice final : public PcieDevice {
     for (std::size_t i = 0; i < files.size(); ++i) {
       std::uint64_t count = 0;
       if ((files[i].revents & POLLIN) == 0 || kernel_.read(files[i].fd, &count, sizeof count) != sizeof count) continue;
-      fired |= 1u << kInterrupts[i];
+      fired |= 1u << kApexInterrupts[i];
     }
     return fired;
   }

@@ -20,7 +20,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // For a transfer that was cancelled to come to its end. The system answers at once; this is for one that does not.
 constexpr Milliseconds kCancelLimit{5000};
-constexpr int kInterface = 0;  // the only one, with firmware and without
+constexpr int kLibusbBusInterface = 0;  // the only one, with firmware and without
 
 TransferEnd end_of_error(int error) {
   switch (error) {
@@ -280,8 +280,8 @@ Result<std::unique_ptr<UsbDevice>> LibusbBus::open(const std::string& path) {
           auto usable = std::make_unique<LibusbDevice>(api_, context, handle, speed_of(api_.get_device_speed(device)),
                                                        file, proc_);
           // Whoever opens a device resets its port next, which would end the work of another program.
-          failure = usable->claim(kInterface);
-          if (failure.ok()) failure = usable->release(kInterface);
+          failure = usable->claim(kLibusbBusInterface);
+          if (failure.ok()) failure = usable->release(kLibusbBusInterface);
           if (failure.ok()) opened = std::move(usable);
         } else if (error == number::kAccess) {
           failure = make_error(StatusCode::kUnsupported,

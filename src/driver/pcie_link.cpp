@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kSimpleSlots = 6144;  // of 8192
 constexpr std::size_t kCoherentBytes = 0x4000;
 constexpr std::uint32_t kQueueEntries = 256;
-constexpr std::size_t kEntryBytes = 16;
+constexpr std::size_t kPcieLinkEntryBytes = 16;
 constexpr std::uint64_t kQueueEnable = 5;  // enabled, and the status block is written
 constexpr std::uint64_t kAllScalarCore = 0xf, kAllButFirst = 0xe;
 constexpr std::uint32_t kQueueBit = 1u << static_cast<int>(PcieInterrupt::kInstructionQueue);
@@ -90,9 +90,9 @@ Status PcieLink::start_queue(Clock clock) {
                                       kSimpleAddress + page * kPageBytes, DmaDirection::kBoth));
   }
   REEF_ASSIGN_OR_RETURN(const std::uint64_t entry, device_->read(reg::kQueueDescriptorSize));
-  if (entry != kEntryBytes) {
+  if (entry != kPcieLinkEntryBytes) {
     return make_error(StatusCode::kIoError, "the chip's queue has entries of {} bytes instead of {}", entry,
-                      kEntryBytes);
+                      kPcieLinkEntryBytes);
   }
   REEF_RETURN_IF_ERROR(device_->write(reg::kQueueBase, kSimpleAddress));
   REEF_RETURN_IF_ERROR(device_->write(reg::kQueueStatusBlock, kSimpleAddress + kPageBytes));
@@ -192,7 +192,7 @@ Status PcieLink::add_buffers(Program& program, const darwinn::Executable& execut
 }
 
 Status PcieLink::enqueue(const Pages& instructions) {
-  const std::span entry = queue_memory_.subspan(tail_ * kEntryBytes, kEntryBytes);
+  const std::span entry = queue_memory_.subspan(tail_ * kPcieLinkEntryBytes, kPcieLinkEntryBytes);
   const std::uint64_t address = instructions.address(), bytes = instructions.content().size();
   for (std::size_t i = 0; i < 8; ++i) entry[i] = static_cast<std::uint8_t>(address >> (8 * i));
   for (std::size_t i = 0; i < 8; ++i) entry[8 + i] = static_cast<std::uint8_t>(bytes >> (8 * i));

@@ -61,7 +61,7 @@ constexpr OpcodeInfo kOpcodes[] = {
     {Opcode::kEnd, "end", 1, Unit::kScalarCore, "Last row of every program."},
 };
 
-constexpr auto make_index() {
+constexpr auto opcode_make_index() {
   std::array<std::int8_t, 64> index{};
   for (auto& slot : index) slot = -1;
   for (std::size_t i = 0; i < std::size(kOpcodes); ++i) {
@@ -69,19 +69,19 @@ constexpr auto make_index() {
   }
   return index;
 }
-constexpr auto kIndex = make_index();
+constexpr auto kOpcodeIndex = opcode_make_index();
 
 }  // namespace
 
 std::span<const OpcodeInfo> all_opcodes() { return kOpcodes; }
 
 const OpcodeInfo& info(Opcode opcode) {
-  const std::int8_t slot = kIndex[static_cast<std::size_t>(opcode) & 63];
+  const std::int8_t slot = kOpcodeIndex[static_cast<std::size_t>(opcode) & 63];
   return kOpcodes[slot < 0 ? 0 : slot];
 }
 
 std::optional<Opcode> opcode_from_code(unsigned code) {
-  if (code >= kIndex.size() || kIndex[code] < 0) return std::nullopt;
+  if (code >= kOpcodeIndex.size() || kOpcodeIndex[code] < 0) return std::nullopt;
   return static_cast<Opcode>(code);
 }
 

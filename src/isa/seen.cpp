@@ -28,7 +28,7 @@ struct FieldLine {
 };
 
 #define SEEN_TOTALS(files, programs, instructions) \
-  constexpr std::int64_t kFiles = files, kPrograms = programs, kInstructions = instructions;
+  constexpr std::int64_t kSeenFiles = files, kPrograms = programs, kInstructions = instructions;
 #define SEEN_OPCODE(mnemonic, instructions, files)
 #define SEEN_FIELD(mnemonic, field, values)
 #include "isa/seen.def"
@@ -83,7 +83,7 @@ void read_values(std::string_view text, SeenField& to) {
 }
 
 SeenTable read_table() {
-  SeenTable table{kFiles, kPrograms, kInstructions, {}, {}, {}};
+  SeenTable table{kSeenFiles, kPrograms, kInstructions, {}, {}, {}};
   for (const OpcodeLine& line : kOpcodeLines) {
     if (const auto opcode = opcode_from_mnemonic(line.mnemonic)) {
       table.opcodes.push_back({*opcode, line.instructions, line.files});

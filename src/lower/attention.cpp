@@ -36,7 +36,7 @@ struct Scores {
 };
 
 // One pair of steps: a copy of some heads' keys or values, and the products with them.
-struct Piece {
+struct AttentionPiece {
   bool is_scores = false;
   std::int32_t tokens = -1;  // TiledProgram::tensors: what is copied from, all channels
   std::int32_t copies = -1;  // TiledProgram::tensors
@@ -49,7 +49,7 @@ struct Piece {
   std::vector<std::int32_t> run_of;       // by head of the piece: which of the runs
 };
 
-Status finish_copies(Builder& builder, tiled::Step& step, const Piece& piece) {
+Status finish_copies(Builder& builder, tiled::Step& step, const AttentionPiece& piece) {
   const TiledTensor &from = builder.tensor(piece.tokens), &to = builder.tensor(piece.copies);
   tiled::RingCopies work;
   const std::int32_t words = piece.depth / kWord;
@@ -73,7 +73,7 @@ tiled::MatrixRows rows_of(const TiledTensor& tensor, int tile, const OwnPixelRan
           count * tensor.pitch, tensor.row_bytes(column)};
 }
 
-Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
+Status finish_product(Builder& builder, tiled::Step& step, const AttentionPiece& piece) {
   auto& work = std::get<MatrixProduct>(step.work);
   const TiledTensor &a = builder.tensor(work.a), &out = builder.tensor(work.output);
   const TiledTensor &tokens = piece.is_scores ? a : out, &scores = piece.is_scores ? out : a;
@@ -104,7 +104,8 @@ Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
   return ok_status();
 }
 
-void add_piece(Builder& builder, std::int32_t op, Piece piece, std::int32_t a, std::int32_t output, bool is_last) {
+void add_piece(Builder& builder, std::int32_t op, AttentionPiece piece, std::int32_t a, std::int32_t output,
+               bool is_last) {
   const TiledTensor& from = builder.tensor(piece.tokens);
   TiledTensor copies;
   copies.source = from.source;
@@ -131,7 +132,7 @@ void add_piece(Builder& builder, std::int32_t op, Piece piece, std::int32_t a, s
 }
 
 // All pieces of a product: `all` has the fields that are the same for each. `is_last`: nothing else writes the output.
-void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const Piece& all, std::int32_t a,
+void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const AttentionPiece& all, std::int32_t a,
                 std::int32_t output, bool is_last) {
   const std::int32_t words = divide_up(all.is_scores ? all.depth : from.tokens, kWord);
   std::int32_t keys = from.tokens;
@@ -147,7 +148,7 @@ void add_pieces(Builder& builder, std::int32_t op, const Heads& from, const Piec
   const std::int32_t end = all.scores_first_head + all.scores_heads;
   for (std::int32_t head = all.scores_first_head; head < end; head += heads) {
     for (std::int32_t key = 0; key < from.tokens; key += keys) {
-      Piece piece = all;
+      AttentionPiece piece = all;
       piece.first_head = head;
       piece.heads = std::min(heads, end - head);
       piece.first_key = key;
@@ -178,7 +179,7 @@ Result<std::int32_t> tokens_of(Builder& builder, const Heads& heads) {
 
 Status add_scores(Builder& builder, const Attention& attention, const Scores& which) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t queries, tokens_of(builder, attention.queries));
-  Piece all;
+  AttentionPiece all;
   all.is_scores = true;
   REEF_ASSIGN_OR_RETURN(all.tokens, tokens_of(builder, attention.keys));
   all.scores_first_head = which.first_head;
@@ -203,7 +204,7 @@ Status add_mask(Builder& builder, std::int32_t op) { return find_lowering(builde
 Status add_means(Builder& builder, const Attention& attention, const Scores& which) {
   REEF_ASSIGN_OR_RETURN(const Value weights, builder.value(builder.op(attention.means_op).inputs[0]));
   REEF_ASSIGN_OR_RETURN(const Value result, builder.value(attention.result));
-  Piece all;
+  AttentionPiece all;
   REEF_ASSIGN_OR_RETURN(all.tokens, tokens_of(builder, attention.values));
   all.scores_first_head = which.first_head;
   all.scores_heads = which.heads;

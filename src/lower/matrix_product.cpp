@@ -67,7 +67,7 @@ struct Plan {
 };
 
 // A pair of steps: some of the matrices that a row of tiles needs, some columns of the result.
-struct Piece {
+struct MatrixProductPiece {
   std::shared_ptr<const Plan> plan;
   std::int32_t chunk = 0, first_column = 0, columns = 0;
   std::int32_t copies = -1;  // TiledProgram::tensors
@@ -79,7 +79,7 @@ struct Piece {
 };
 
 // Products of which a row of tiles has rows, of this piece.
-std::vector<std::int32_t> products_of(const Builder& builder, const Piece& piece, int tile_row) {
+std::vector<std::int32_t> products_of(const Builder& builder, const MatrixProductPiece& piece, int tile_row) {
   const TiledTensor& out = builder.tensor(piece.plan->out);
   const tiled::TileShare& rows = out.rows.tile(tile_row);
   std::vector<std::int32_t> products;
@@ -95,7 +95,7 @@ std::vector<std::int32_t> products_of(const Builder& builder, const Piece& piece
 }
 
 // The matrices of y that these need, each once, in the order of their copies.
-std::vector<std::int32_t> matrices_of(const Piece& piece, const std::vector<std::int32_t>& products) {
+std::vector<std::int32_t> matrices_of(const MatrixProductPiece& piece, const std::vector<std::int32_t>& products) {
   std::vector<std::int32_t> matrices;
   for (const std::int32_t product : products) {
     const std::int32_t matrix = piece.plan->y_of[reef::at(product)];
@@ -110,8 +110,8 @@ bool has_rows(const tiled::TileShare& share, std::int64_t begin, std::int64_t en
 
 // Copies of one matrix of y to a row of tiles. In work by slices several rows of tiles may have it; the reader's own is
 // preferred.
-void add_copies(const Builder& builder, const Piece& piece, std::int32_t matrix, std::int32_t place, int reader,
-                std::vector<tiled::RingCopy>& copies) {
+void add_copies(const Builder& builder, const MatrixProductPiece& piece, std::int32_t matrix, std::int32_t place,
+                int reader, std::vector<tiled::RingCopy>& copies) {
   const TiledTensor &y = builder.tensor(piece.plan->y), &all = builder.tensor(piece.copies);
   PixelRun run;
   run.begin = std::int64_t{matrix} * piece.plan->y_rows() + (piece.rows_are_cells() ? piece.first_column : 0);
@@ -124,7 +124,7 @@ void add_copies(const Builder& builder, const Piece& piece, std::int32_t matrix,
   add_pixel_copies(y, run, all, place * piece.copy_rows() * all.pitch, tiles, has_it ? reader : -1, copies);
 }
 
-Status finish_copies(Builder& builder, tiled::Step& step, const Piece& piece) {
+Status finish_copies(Builder& builder, tiled::Step& step, const MatrixProductPiece& piece) {
   tiled::RingCopies work;
   for (int reader = 0; reader < chip::kTileRows; ++reader) {
     const std::vector<std::int32_t> matrices = matrices_of(piece, products_of(builder, piece, reader));
@@ -140,7 +140,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, const Piece& piece) {
   return set_ring_copies(builder, step, std::move(work));
 }
 
-MatrixRound round_of(const Piece& piece, const TiledTensor& a, const TiledTensor& out, int tile,
+MatrixRound round_of(const MatrixProductPiece& piece, const TiledTensor& a, const TiledTensor& out, int tile,
                      const OwnPixelRange& range) {
   const int row = chip::tile_row(tile), column = chip::tile_column(tile);
   const auto place = [&](const TiledTensor& tensor) {
@@ -152,7 +152,7 @@ MatrixRound round_of(const Piece& piece, const TiledTensor& a, const TiledTensor
   return round;
 }
 
-Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
+Status finish_product(Builder& builder, tiled::Step& step, const MatrixProductPiece& piece) {
   auto& work = std::get<MatrixProduct>(step.work);
   const TiledTensor &a = builder.tensor(work.a), &all = builder.tensor(work.b), &out = builder.tensor(work.output);
   work.matrices = all.height;
@@ -177,7 +177,7 @@ Status finish_product(Builder& builder, tiled::Step& step, const Piece& piece) {
   return ok_status();
 }
 
-void add_piece(Builder& builder, std::int32_t op, Piece piece, bool is_last) {
+void add_piece(Builder& builder, std::int32_t op, MatrixProductPiece piece, bool is_last) {
   const Plan& plan = *piece.plan;
   const TiledTensor& y = builder.tensor(plan.y);
   TiledTensor copies;

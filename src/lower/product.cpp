@@ -51,7 +51,7 @@ bool finish_one_by_one(Builder& builder, tiled::Step& step, Product& product) {
   return true;
 }
 
-Status finish_product(Builder& builder, tiled::Step& step) {
+Status product_finish_product(Builder& builder, tiled::Step& step) {
   auto& product = std::get<Product>(step.work);
   if (finish_one_by_one(builder, step, product)) return ok_status();
   const TiledTensor& tensor = builder.tensor(product.output);
@@ -100,7 +100,7 @@ Status lower_product(Builder& builder, std::int32_t op) {
   product.clamp = numeric::chip_clamp(out.scale, out.zero_point, activation);
   builder.set_value(to, {product.output, {}});
   const std::int32_t output = product.output;
-  builder.add_step(op, product, {Read{operands.a}, Read{operands.b}}, {output}, finish_product);
+  builder.add_step(op, product, {Read{operands.a}, Read{operands.b}}, {output}, product_finish_product);
   return ok_status();
 }
 

@@ -19,7 +19,7 @@ using tiled::LocalCopies;
 using tiled::RingCopies;
 
 // What both steps need to know; made when the first of them is finished.
-struct Plan {
+struct RearrangePlan {
   Rearrangement what;
   std::optional<ObjectRoles> roles = {};
   std::optional<PlannedMovement> movement = {};
@@ -52,7 +52,7 @@ std::vector<std::int32_t> key_of(const Builder& builder, const tiled::Step& step
 }
 
 // Both steps of a sketch; false: not known yet.
-bool use_known_sizes(Builder& builder, tiled::Step& step, Plan& plan) {
+bool use_known_sizes(Builder& builder, tiled::Step& step, RearrangePlan& plan) {
   if (builder.sketch_sizes() == nullptr) return false;
   plan.key = key_of(builder, step, plan.what);
   const auto known = builder.sketch_sizes()->rearrangements.find(plan.key);
@@ -64,7 +64,7 @@ bool use_known_sizes(Builder& builder, tiled::Step& step, Plan& plan) {
 }
 
 // Plans the movement, or takes the plan of an equal one.
-Status plan_movement(Builder& builder, Plan& plan) {
+Status plan_movement(Builder& builder, RearrangePlan& plan) {
   plan.roles.emplace(builder, plan.what);
   RearrangementCache* cache = builder.movements();
   std::string key = cache == nullptr ? "" : RearrangementCache::key_of(builder, plan.what, *plan.roles);
@@ -79,7 +79,7 @@ Status plan_movement(Builder& builder, Plan& plan) {
   return ok_status();
 }
 
-Status finish_transfers(Builder& builder, tiled::Step& step, Plan& plan) {
+Status finish_transfers(Builder& builder, tiled::Step& step, RearrangePlan& plan) {
   if (use_known_sizes(builder, step, plan)) return ok_status();
   REEF_RETURN_IF_ERROR(plan_movement(builder, plan));
   plan.buffer = builder.new_narrow(plan.movement->buffer_bytes);
@@ -94,7 +94,7 @@ Status finish_transfers(Builder& builder, tiled::Step& step, Plan& plan) {
   return set_ring_copies(builder, step, std::move(copies));
 }
 
-LocalCopies take_copies(Plan& plan, std::int32_t scratch) {
+LocalCopies take_copies(RearrangePlan& plan, std::int32_t scratch) {
   LocalCopies work = std::move(plan.movement->copies);
   const auto name = [&](std::int32_t& object) { object = plan.roles->object_of(object, plan.buffer, scratch); };
   for (tiled::LocalFill& fill : work.fills) name(fill.target);
@@ -108,7 +108,7 @@ LocalCopies take_copies(Plan& plan, std::int32_t scratch) {
   return work;
 }
 
-Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
+Status finish_copies(Builder& builder, tiled::Step& step, RearrangePlan& plan) {
   const SketchSizes::Sizes sizes =
       plan.known ? *plan.known : SketchSizes::Sizes{plan.movement->buffer_bytes, plan.movement->scratch_bytes};
   const std::int32_t scratch = builder.new_narrow(sizes.scratch);
@@ -148,7 +148,7 @@ std::int32_t add_rearrangement(Builder& builder, std::int32_t op, Rearrangement 
   }
   const std::vector<Read> reads = what.operands;
   const std::int32_t output = what.output;
-  const auto plan = std::make_shared<Plan>(Plan{std::move(what)});
+  const auto plan = std::make_shared<RearrangePlan>(RearrangePlan{std::move(what)});
   builder.add_step(op, RingCopies{}, reads, {output},
                    [plan](Builder& b, tiled::Step& step) -> Status { return finish_transfers(b, step, *plan); });
   builder.add_step(op, LocalCopies{}, reads, {output},

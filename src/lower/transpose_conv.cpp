@@ -28,30 +28,30 @@ constexpr std::int64_t kMostExtent = 1 << 12;  // of kernels and strides
 constexpr std::int32_t kMostPhases = 256;
 
 // Outputs of one remainder along one axis.
-struct Phase {
+struct TransposeConvPhase {
   std::int32_t first_tap = 0, taps = 0;  // of the kernel; the others follow `stride` apart
   std::int32_t first = 0, outputs = 0;   // of the numbers (o + padding) / stride
   tiled::Window window() const {
     return {.outputs = outputs, .kernel = std::max(taps, 1), .pad_before = std::max(taps, 1) - 1 - first};
   }
 };
-struct Axis {
+struct TransposeConvAxis {
   std::int32_t stride = 1, padding = 0, outputs = 0;
-  std::vector<Phase> phases;  // by remainder
+  std::vector<TransposeConvPhase> phases;  // by remainder
 };
 
-Result<Axis> axis_of(std::int64_t input, std::int64_t output, std::int64_t kernel, std::int64_t stride,
-                     std::string_view padding) {
+Result<TransposeConvAxis> axis_of(std::int64_t input, std::int64_t output, std::int64_t kernel, std::int64_t stride,
+                                  std::string_view padding) {
   if (kernel < 1 || kernel > kMostExtent || stride < 1 || stride > kMostExtent || input < 1 || output < 1) {
     return unsupported("size {}, kernel {} or stride {} is out of range", input, kernel, stride);
   }
   // The padding of the convolution that it is the transpose of, as TFLite computes it.
   const std::int64_t forward = padding == "SAME" ? (output + stride - 1) / stride : (output + stride - kernel) / stride;
   const std::int64_t total = std::max<std::int64_t>((forward - 1) * stride + kernel - output, 0);
-  Axis axis{
+  TransposeConvAxis axis{
       static_cast<std::int32_t>(stride), static_cast<std::int32_t>(total / 2), static_cast<std::int32_t>(output), {}};
   for (std::int32_t p = 0; p < axis.stride; ++p) {
-    Phase phase;
+    TransposeConvPhase phase;
     phase.first_tap = p;
     phase.taps = p < kernel ? static_cast<std::int32_t>((kernel - p + stride - 1) / stride) : 0;
     phase.first = std::max(0, (axis.padding - p + axis.stride - 1) / axis.stride);
@@ -67,9 +67,9 @@ struct TransposeOperands {
 };
 
 // The model's operator as a graph of convolutions, one for each phase.
-class PhaseModel {
+class TransposeConvPhaseModel {
  public:
-  PhaseModel(const Builder& builder, std::int32_t op, const TransposeOperands& operands)
+  TransposeConvPhaseModel(const Builder& builder, std::int32_t op, const TransposeOperands& operands)
       : source_(builder.model()), op_(builder.op(op)), weights_(builder.source(operands.weights)) {
     model_.buffers.emplace_back();
     model_.subgraphs.emplace_back();
@@ -79,7 +79,8 @@ class PhaseModel {
   }
 
   // The operator of a phase.
-  std::int32_t add(const Phase& y, const Phase& x, std::int32_t stride_y, std::int32_t stride_x) {
+  std::int32_t add(const TransposeConvPhase& y, const TransposeConvPhase& x, std::int32_t stride_y,
+                   std::int32_t stride_x) {
     ir::Tensor weights = weights_;
     weights.shape[1] = std::max(y.taps, 1);
     weights.shape[2] = std::max(x.taps, 1);
@@ -128,7 +129,7 @@ class PhaseModel {
     return static_cast<std::uint8_t>(zeros[zeros.size() == 1 ? 0 : static_cast<std::size_t>(channel)]);
   }
 
-  std::vector<std::uint8_t> taps_of(const Phase& y, const Phase& x, std::int32_t stride_y,
+  std::vector<std::uint8_t> taps_of(const TransposeConvPhase& y, const TransposeConvPhase& x, std::int32_t stride_y,
                                     std::int32_t stride_x) const {
     const ir::Shape& shape = weights_.shape;
     const auto all = ir::constant_data(source_, weights_).span();
@@ -183,11 +184,11 @@ Result<TransposeOperands> operands_of(const Builder& builder, std::int32_t op) {
 }
 
 // Padding that the image needs around it so that tiles which compute have something of it; none: as it is.
-Padding padding_for(const tiled::TiledTensor& image, const Axis& y, const Axis& x) {
-  const auto missing = [](std::int32_t size, const Axis& axis, std::int32_t& before, std::int32_t& after) {
+Padding padding_for(const tiled::TiledTensor& image, const TransposeConvAxis& y, const TransposeConvAxis& x) {
+  const auto missing = [](std::int32_t size, const TransposeConvAxis& axis, std::int32_t& before, std::int32_t& after) {
     bool beyond = false;
     std::int32_t first = 0, end = size;
-    for (const Phase& phase : axis.phases) {
+    for (const TransposeConvPhase& phase : axis.phases) {
       if (phase.outputs < 1) continue;
       const tiled::Window window = phase.window();
       beyond |= reads_beyond_owners(tiled::AxisPartition::of(size, {&window, 1}));
@@ -204,12 +205,13 @@ Padding padding_for(const tiled::TiledTensor& image, const Axis& y, const Axis& 
 }
 
 // Phases between each other: which pixel of which phase an element of the output is.
-ElementMap interleaved(const Axis& y, const Axis& x, std::int64_t channels, std::vector<std::int32_t> operand_of) {
+ElementMap interleaved(const TransposeConvAxis& y, const TransposeConvAxis& x, std::int64_t channels,
+                       std::vector<std::int32_t> operand_of) {
   return [=, operand_of = std::move(operand_of)](std::int64_t element) {
     const std::int64_t c = element % channels, at_x = element / channels % x.outputs + x.padding;
     const std::int64_t at_y = element / channels / x.outputs + y.padding;
     const auto py = static_cast<std::size_t>(at_y % y.stride), px = static_cast<std::size_t>(at_x % x.stride);
-    const Phase &rows = y.phases[py], &columns = x.phases[px];
+    const TransposeConvPhase &rows = y.phases[py], &columns = x.phases[px];
     const std::int64_t row = at_y / y.stride - rows.first, column = at_x / x.stride - columns.first;
     return ElementSource{operand_of[py * x.phases.size() + px], (row * columns.outputs + column) * channels + c,
                          channels - c};
@@ -217,17 +219,18 @@ ElementMap interleaved(const Axis& y, const Axis& x, std::int64_t channels, std:
 }
 
 // Through which the output finds a phase's pixels.
-tiled::Window phase_window(const Axis& axis, std::int32_t remainder) {
-  const Phase& phase = axis.phases[at(remainder)];
+tiled::Window phase_window(const TransposeConvAxis& axis, std::int32_t remainder) {
+  const TransposeConvPhase& phase = axis.phases[at(remainder)];
   return {.outputs = axis.outputs,
           .pad_before = axis.stride * phase.first - axis.padding + remainder,
           .enlarged = axis.stride};
 }
 
 // The rows of a phase that some rows of the output are made of.
-tiled::TileRanges phase_rows(const Axis& axis, std::int32_t remainder, const tiled::TileRanges& outputs) {
+tiled::TileRanges transpose_conv_phase_rows(const TransposeConvAxis& axis, std::int32_t remainder,
+                                            const tiled::TileRanges& outputs) {
   const tiled::Window window = phase_window(axis, remainder);
-  const Phase& phase = axis.phases[at(remainder)];
+  const TransposeConvPhase& phase = axis.phases[at(remainder)];
   tiled::TileRanges rows;
   for (std::size_t t = 0; t < rows.size(); ++t) {
     const tiled::Range range = outputs[t].within(0, axis.outputs);
@@ -237,11 +240,11 @@ tiled::TileRanges phase_rows(const Axis& axis, std::int32_t remainder, const til
   return rows;
 }
 
-Result<std::int32_t> new_phase(Builder& builder, std::int32_t output, const Image& image, const Axis& y,
+Result<std::int32_t> new_phase(Builder& builder, std::int32_t output, const Image& image, const TransposeConvAxis& y,
                                std::int32_t remainder) {
   const auto rows = builder.slice_rows(output);
   if (!rows) return builder.new_grid(output, image);
-  return builder.new_grid(output, image, phase_rows(y, remainder, *rows));
+  return builder.new_grid(output, image, transpose_conv_phase_rows(y, remainder, *rows));
 }
 
 }  // namespace
@@ -266,8 +269,8 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
   const ir::Shape weights = builder.source(operands.weights).shape;
   const ir::Attributes& a = builder.op(op).attributes;
   const std::string_view mode = a.get_enum("padding", "SAME");
-  REEF_ASSIGN_OR_RETURN(const Axis y, axis_of(in[1], out[1], weights[1], a.get_int("stride_h"), mode));
-  REEF_ASSIGN_OR_RETURN(const Axis x, axis_of(in[2], out[2], weights[2], a.get_int("stride_w"), mode));
+  REEF_ASSIGN_OR_RETURN(const TransposeConvAxis y, axis_of(in[1], out[1], weights[1], a.get_int("stride_h"), mode));
+  REEF_ASSIGN_OR_RETURN(const TransposeConvAxis x, axis_of(in[2], out[2], weights[2], a.get_int("stride_w"), mode));
   if (y.stride * x.stride > kMostPhases) {
     return unsupported("strides of {} and {} make {} convolutions; at most {} are generated", y.stride, x.stride,
                        y.stride * x.stride, kMostPhases);
@@ -281,17 +284,17 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
   if (padding != Padding{}) {
     REEF_ASSIGN_OR_RETURN(image, pad_image(builder, op, operands.input, image, padding));
   }
-  PhaseModel model(builder, op, operands);
+  TransposeConvPhaseModel model(builder, op, operands);
   Rearrangement join;
-  struct Layer {
+  struct TransposeConvLayer {
     std::int32_t output, op;
     Windows windows;
   };
-  std::vector<Layer> layers;
+  std::vector<TransposeConvLayer> layers;
   std::vector<std::int32_t> operand_of(static_cast<std::size_t>(y.stride) * static_cast<std::size_t>(x.stride), -1);
   for (std::int32_t py = 0; py < y.stride; ++py) {
     for (std::int32_t px = 0; px < x.stride; ++px) {
-      const Phase &rows = y.phases[at(py)], &columns = x.phases[at(px)];
+      const TransposeConvPhase &rows = y.phases[at(py)], &columns = x.phases[at(px)];
       if (rows.outputs < 1 || columns.outputs < 1) continue;
       REEF_ASSIGN_OR_RETURN(const std::int32_t phase,
                             new_phase(builder, operands.output, {rows.outputs, columns.outputs, out[3]}, y, py));
@@ -304,7 +307,7 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
     }
   }
   const auto phases = std::move(model).finish();
-  for (const Layer& layer : layers) {
+  for (const TransposeConvLayer& layer : layers) {
     add_convolution(builder, op, {image, layer.output, layer.windows, 0, {phases, layer.op}});
   }
   REEF_ASSIGN_OR_RETURN(join.output, builder.new_grid(operands.output));

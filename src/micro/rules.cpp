@@ -69,11 +69,11 @@ constexpr RankLimit kRankLimits[] = {
     {Op::CONCATENATION, 6},     {Op::L2_NORMALIZATION, 4},  {Op::SLICE, 5},
     {Op::SPACE_TO_BATCH_ND, 4}, {Op::STRIDED_SLICE, 4},     {Op::TRANSPOSE, 5},
 };
-constexpr int kMostDimensions = 6;  // of any tensor: RuntimeShape holds no more
+constexpr int kRulesMostDimensions = 6;  // of any tensor: RuntimeShape holds no more
 
 Particulars too_many_dimensions(const OpView& view) {
   if (view.op().type == Op::RESHAPE) return std::nullopt;
-  int most = kMostDimensions;
+  int most = kRulesMostDimensions;
   for (const RankLimit& limit : kRankLimits) {
     if (limit.op == view.op().type) most = limit.most;
   }

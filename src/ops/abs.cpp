@@ -29,7 +29,7 @@ Result<Kernel> quantized_abs(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> abs_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
@@ -54,7 +54,7 @@ constinit const OpDef abs_op =
             .types = "float32; int8; int16 (quantized or plain); int32",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kNeverNegative}),
-            .prepare = prepare,
+            .prepare = abs_prepare,
             .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1).", .rewrite = "unary"}});
 
 }  // namespace reef::ops

@@ -7,22 +7,22 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kAddAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the sum"},
     {"pot_scale_int16", "int16 with power-of-two scales: shift one input instead of rescaling both"}};
 
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::kPlus); }
+Result<Kernel> add_prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::kPlus); }
 
 }  // namespace
 
 constinit const OpDef add_op =
     define({.name = name_of(Op::ADD),
             .summary = "Element-wise sum, with broadcasting.",
-            .attributes = kAttributes,
+            .attributes = kAddAttributes,
             .types = "float32; int8; uint8; int16 (quantized, or plain); int32; int64",
             .form = Form::kBinary,
             .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
-            .prepare = prepare,
+            .prepare = add_prepare,
             .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Range<float> kFinite = {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()};
 
-Status infer(InferContext& ctx) {
+Status add_n_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, ctx.input_count()));
   for (int i = 1; i < ctx.input_count(); ++i) {
     REEF_REQUIRE(ctx.input(i).shape == ctx.input(0).shape,
@@ -25,7 +25,7 @@ Status infer(InferContext& ctx) {
 }
 
 template <typename T>
-Status run(RunContext& ctx) {
+Status add_n_run(RunContext& ctx) {
   T* out = ctx.output(0).mutable_values<T>().data();
   ctx.parallel_for(ctx.output(0).elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     const T* first = ctx.input(0).values<T>().data();
@@ -44,11 +44,12 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> add_n_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, ctx.input_count()));
   for (int i = 1; i < ctx.input_count(); ++i) REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(i)));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  return for_element_type<float, std::int32_t>(ctx, ctx.input(0).type, []<typename T>() { return Kernel(run<T>); });
+  return for_element_type<float, std::int32_t>(ctx, ctx.input(0).type,
+                                               []<typename T>() { return Kernel(add_n_run<T>); });
 }
 
 }  // namespace
@@ -59,8 +60,8 @@ constinit const OpDef add_n_op = define({.name = name_of(Op::ADD_N),
                                          .types = "float32; int32",
                                          .form = Form::kElementwise,
                                          .traits = trait_set({Trait::kKeepsNonNegative}),
-                                         .infer = infer,
-                                         .prepare = prepare,
+                                         .infer = add_n_infer,
+                                         .prepare = add_n_prepare,
                                          .chip = {.instead = "Add pairs with ADD.", .rewrite = "float-arithmetic"}});
 
 }  // namespace reef::ops

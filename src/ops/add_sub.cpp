@@ -25,7 +25,7 @@ using kernels::Requantize;
 using kernels::Rescale;
 
 template <typename T>
-Result<Kernel> prepare_plain(const PrepareContext& ctx, SumSign sign) {
+Result<Kernel> add_sub_prepare_plain(const PrepareContext& ctx, SumSign sign) {
   REEF_ASSIGN_OR_RETURN(const Range<T> range, plain_activation_range<T>(ctx.attributes()));
   if constexpr (std::is_floating_point_v<T>) {
     if (sign == SumSign::kPlus) return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, a + b); });
@@ -61,7 +61,7 @@ Result<SumScaling> plan_scaling(const PrepareContext& ctx, SumSign sign) {
 }
 
 template <typename T>
-Result<Kernel> prepare_quantized(const PrepareContext& ctx, SumSign sign) {
+Result<Kernel> add_sub_prepare_quantized(const PrepareContext& ctx, SumSign sign) {
   REEF_ASSIGN_OR_RETURN(const SumScaling scaling, plan_scaling(ctx, sign));
   if constexpr (sizeof(T) == 1) {
     return byte_pairs_kernel(ctx,
@@ -109,14 +109,14 @@ Result<std::optional<PowerOfTwoShifts>> power_of_two_shifts(const PrepareContext
   return std::optional(shifts);
 }
 
-Result<Kernel> prepare_int16(const PrepareContext& ctx, SumSign sign) {
+Result<Kernel> add_sub_prepare_int16(const PrepareContext& ctx, SumSign sign) {
   for (const Tensor* tensor : {&ctx.input(0), &ctx.input(1), &ctx.output(0)}) {
     REEF_ASSIGN_OR_RETURN(const QuantParams q, per_tensor_quantization(*tensor, "operand"));
     REEF_REQUIRE(q.zero_point == 0, "'{}' is int16 with zero point {}; only 0 is supported", tensor->name,
                  q.zero_point);
   }
   REEF_ASSIGN_OR_RETURN(const std::optional<PowerOfTwoShifts> shifts, power_of_two_shifts(ctx));
-  if (!shifts) return prepare_quantized<std::int16_t>(ctx, sign);
+  if (!shifts) return add_sub_prepare_quantized<std::int16_t>(ctx, sign);
   REEF_ASSIGN_OR_RETURN(const IntRange range, quantized_activation_range(ctx.attributes(), ctx.output(0)));
   const int factor = sign == SumSign::kPlus ? 1 : -1;
   return binary_kernel<std::int16_t>(ctx, [=, shifts = *shifts](std::int16_t a, std::int16_t b) {
@@ -132,21 +132,21 @@ Result<Kernel> prepare_sum(PrepareContext& ctx, SumSign sign) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return prepare_plain<float>(ctx, sign);
+      return add_sub_prepare_plain<float>(ctx, sign);
     case DataType::kInt32:
-      return prepare_plain<std::int32_t>(ctx, sign);
+      return add_sub_prepare_plain<std::int32_t>(ctx, sign);
     case DataType::kInt64:
-      return prepare_plain<std::int64_t>(ctx, sign);
+      return add_sub_prepare_plain<std::int64_t>(ctx, sign);
     case DataType::kInt8:
-      return prepare_quantized<std::int8_t>(ctx, sign);
+      return add_sub_prepare_quantized<std::int8_t>(ctx, sign);
     case DataType::kUInt8:
-      return prepare_quantized<std::uint8_t>(ctx, sign);
+      return add_sub_prepare_quantized<std::uint8_t>(ctx, sign);
     case DataType::kInt16:
       // Only ADD takes int16 as plain numbers.
       if (sign == SumSign::kPlus && !ctx.input(0).quantization->is_quantized()) {
-        return prepare_plain<std::int16_t>(ctx, sign);
+        return add_sub_prepare_plain<std::int16_t>(ctx, sign);
       }
-      return prepare_int16(ctx, sign);
+      return add_sub_prepare_int16(ctx, sign);
     default:
       return unsupported_types(ctx);
   }

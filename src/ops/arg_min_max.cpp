@@ -67,7 +67,7 @@ void search_row(const T* input, std::int64_t along, Index* output) {
 }
 
 template <typename T, typename Index, bool kWantMax, bool kNanLoses>
-Status run(RunContext& ctx) {
+Status arg_min_max_run(RunContext& ctx) {
   const Tensor& axis = ctx.input(1);
   const std::int64_t axis_value =
       axis.type == DataType::kInt64 ? axis.values<std::int64_t>()[0] : axis.values<std::int32_t>()[0];
@@ -100,11 +100,13 @@ Status run(RunContext& ctx) {
 }
 
 template <typename T, bool kNanLoses = false>
-Kernel choose(DataType index_type, bool want_max) {
+Kernel arg_min_max_choose(DataType index_type, bool want_max) {
   if (index_type == DataType::kInt32) {
-    return want_max ? Kernel(run<T, std::int32_t, true, kNanLoses>) : Kernel(run<T, std::int32_t, false, kNanLoses>);
+    return want_max ? Kernel(arg_min_max_run<T, std::int32_t, true, kNanLoses>)
+                    : Kernel(arg_min_max_run<T, std::int32_t, false, kNanLoses>);
   }
-  return want_max ? Kernel(run<T, std::int64_t, true, kNanLoses>) : Kernel(run<T, std::int64_t, false, kNanLoses>);
+  return want_max ? Kernel(arg_min_max_run<T, std::int64_t, true, kNanLoses>)
+                  : Kernel(arg_min_max_run<T, std::int64_t, false, kNanLoses>);
 }
 
 }  // namespace
@@ -129,15 +131,16 @@ Result<Kernel> prepare_arg_min_max(PrepareContext& ctx, bool want_max) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32, DataType::kInt64}));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return ctx.environment()->tflite_release() == TfliteRelease::k2_9 ? choose<float>(index_type, want_max)
-                                                                        : choose<float, true>(index_type, want_max);
+      return ctx.environment()->tflite_release() == TfliteRelease::k2_9
+                 ? arg_min_max_choose<float>(index_type, want_max)
+                 : arg_min_max_choose<float, true>(index_type, want_max);
     case DataType::kInt8:
-      return choose<std::int8_t>(index_type, want_max);
+      return arg_min_max_choose<std::int8_t>(index_type, want_max);
     case DataType::kUInt8:
     case DataType::kBool:
-      return choose<std::uint8_t>(index_type, want_max);
+      return arg_min_max_choose<std::uint8_t>(index_type, want_max);
     case DataType::kInt32:
-      return choose<std::int32_t>(index_type, want_max);
+      return arg_min_max_choose<std::int32_t>(index_type, want_max);
     default:
       return unsupported_types(ctx);
   }

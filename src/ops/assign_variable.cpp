@@ -6,9 +6,9 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext&) { return ok_status(); }
+Status assign_variable_infer(InferContext&) { return ok_status(); }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> assign_variable_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "handle", {DataType::kResource}));
   REEF_REQUIRE(ctx.input(0).elements() == 1, "handle '{}' must have one element", ctx.input(0).name);
   if (ir::bits_per_element(ctx.input(1).type) == 0) return unsupported_types(ctx);
@@ -32,8 +32,8 @@ constinit const OpDef assign_variable_op =
             .outputs = {0, 0},
             .types = "resource handle, value of any type with a fixed element size",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = assign_variable_infer,
+            .prepare = assign_variable_prepare,
             .chip = {.instead = "Make the variable an input and an output of the model."}});
 
 }  // namespace reef::ops

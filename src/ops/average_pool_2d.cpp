@@ -10,11 +10,11 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> average_pool_2d_prepare(PrepareContext& ctx) {
   return prepare_pool(ctx, []<typename T>(const auto&... arguments) { kernels::average_pool<T>(arguments...); });
 }
 
-constexpr ChipRule kChipRules[] = {chip::kNoFusedActivation};
+constexpr ChipRule kAveragePool2dChipRules[] = {chip::kNoFusedActivation};
 
 }  // namespace
 
@@ -26,7 +26,7 @@ constinit const OpDef average_pool_2d_op =
             .traits = trait_set(
                 {Trait::kTakesActivation, Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer_pool,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules}});
+            .prepare = average_pool_2d_prepare,
+            .chip = {.first_runtime = 10, .rules = kAveragePool2dChipRules}});
 
 }  // namespace reef::ops

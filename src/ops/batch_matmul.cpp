@@ -26,7 +26,7 @@ using kernels::FloatPanels;
 using kernels::PackedRows;
 using kernels::Rounding;
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kBatchMatmulAttributes[] = {
     {"adj_x", "the last two dimensions of x are swapped"},
     {"adj_y", "the last two dimensions of y are swapped"},
     {"asymmetric_quantize_inputs", "float x, int8 y: quantize x asymmetrically"},
@@ -118,7 +118,7 @@ Result<Product> product_of(const OpContext& ctx) {
   return p;
 }
 
-Status infer(InferContext& ctx) {
+Status batch_matmul_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Product p, product_of(ctx));
   const Shape& x = ctx.input(0).shape;
   const Shape& y = ctx.input(1).shape;
@@ -181,8 +181,8 @@ PackedRows widen_rows(const T* from, std::int64_t rows, std::int64_t depth, std:
 
 // All exact sums. sink(batch, row, first column, sums, count).
 template <typename Sink>
-void run_int(RunContext& ctx, const Product& p, const PackedRows& x, const PackedRows& y, std::int64_t run,
-             const Sink& sink) {
+void batch_matmul_run_int(RunContext& ctx, const Product& p, const PackedRows& x, const PackedRows& y, std::int64_t run,
+                          const Sink& sink) {
   const std::int64_t tiles = (p.rows + kRowTile - 1) / kRowTile;
   ctx.parallel_for(
       p.batches() * tiles, grain_for({kRowTile, p.columns, p.depth}), [&](std::int64_t begin, std::int64_t end) {
@@ -203,7 +203,7 @@ void run_int(RunContext& ctx, const Product& p, const PackedRows& x, const Packe
       });
 }
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const Product& p) {
+Result<Kernel> batch_matmul_prepare_float(PrepareContext& ctx, const Product& p) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   const FromTensor<FloatPanels> packed(ctx.input(1), [p](const Tensor& y) {
     FloatPanels result(p.y.matrices(), p.columns, p.depth);
@@ -244,7 +244,7 @@ FromTensor<PackedRows> packed_y(const Product& p, const Tensor& y, std::int32_t 
 }
 
 template <typename T>
-Result<Kernel> prepare_quantized(PrepareContext& ctx, const Product& p) {
+Result<Kernel> batch_matmul_prepare_quantized(PrepareContext& ctx, const Product& p) {
   REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), nullptr, ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const QuantParams x_params, per_tensor_quantization(ctx.input(0), "x"));
   REEF_ASSIGN_OR_RETURN(const QuantParams y_params, per_tensor_quantization(ctx.input(1), "y"));
@@ -268,7 +268,7 @@ Result<Kernel> prepare_quantized(PrepareContext& ctx, const Product& p) {
     const T* from = rows_of_x(p, run_ctx.input(0), storage);
     const PackedRows x = widen_rows(from, p.x.matrices() * p.rows, p.depth, zero_point);
     T* output = run_ctx.output(0).template mutable_values<T>().data();
-    run_int(
+    batch_matmul_run_int(
         run_ctx, p, x, *y, run,
         [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
           T* const to = output + (batch * p.rows + row) * p.columns + column;
@@ -290,7 +290,7 @@ Result<Kernel> prepare_int32_output(PrepareContext& ctx, const Product& p) {
     const std::int8_t* from = rows_of_x(p, run_ctx.input(0), storage);
     const PackedRows x = widen_rows(from, p.x.matrices() * p.rows, p.depth, 0);
     std::int32_t* output = run_ctx.output(0).mutable_values<std::int32_t>().data();
-    run_int(
+    batch_matmul_run_int(
         run_ctx, p, x, *y, kernels::kRunOf8BitProducts,
         [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
           std::int32_t* to = output + (batch * p.rows + row) * p.columns + column;
@@ -307,7 +307,7 @@ std::int32_t less_offset(std::int64_t sum, std::int32_t column_sum, std::int32_t
   return numeric::round_to_int32(less);
 }
 
-Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
+Result<Kernel> batch_matmul_prepare_hybrid(PrepareContext& ctx, const Product& p) {
   const Tensor& y_tensor = ctx.input(1);
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_symmetric(y_tensor));
@@ -330,7 +330,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
     const QuantizedRows q = quantize_rows(rows_of_x(p, run_ctx.input(0), storage), x_rows, p.depth, quantizer);
     const PackedRows x = widen_rows(q.values.data(), x_rows, p.depth, 0);
     float* output = run_ctx.output(0).mutable_values<float>().data();
-    run_int(
+    batch_matmul_run_int(
         run_ctx, p, x, *y, kernels::kRunOf8BitProducts,
         [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
           const auto x_row = static_cast<std::size_t>(p.hybrid_matrix(p.x, batch) * p.rows + row);
@@ -345,23 +345,24 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> batch_matmul_prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Product p, product_of(ctx));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   REEF_REQUIRE(p.depth <= kMaxDepth, "{} products per output; at most {} are supported", p.depth, kMaxDepth);
   if (ctx.output(0).elements() == 0) return Kernel([](RunContext&) { return ok_status(); });
   const DataType x = ctx.input(0).type, y = ctx.input(1).type, out = ctx.output(0).type;
-  if (x == DataType::kFloat32 && y == DataType::kFloat32) return prepare_float(ctx, p);
-  if (x == DataType::kFloat32 && y == DataType::kInt8) return prepare_hybrid(ctx, p);
+  if (x == DataType::kFloat32 && y == DataType::kFloat32) return batch_matmul_prepare_float(ctx, p);
+  if (x == DataType::kFloat32 && y == DataType::kInt8) return batch_matmul_prepare_hybrid(ctx, p);
   if (x == DataType::kInt8 && y == DataType::kInt8 && out == DataType::kInt8)
-    return prepare_quantized<std::int8_t>(ctx, p);
+    return batch_matmul_prepare_quantized<std::int8_t>(ctx, p);
   if (x == DataType::kInt8 && y == DataType::kInt8 && out == DataType::kInt32) return prepare_int32_output(ctx, p);
   const bool y_fits_int16 = y == DataType::kInt16 || y == DataType::kInt8;
-  if (x == DataType::kInt16 && y_fits_int16 && out == DataType::kInt16) return prepare_quantized<std::int16_t>(ctx, p);
+  if (x == DataType::kInt16 && y_fits_int16 && out == DataType::kInt16)
+    return batch_matmul_prepare_quantized<std::int16_t>(ctx, p);
   return unsupported_types(ctx);
 }
 
-constexpr std::int64_t kDeepestOnChip = 3200;
+constexpr std::int64_t kBatchMatmulDeepestOnChip = 3200;
 
 // A constant matrix for all of x is a layer's weights.
 std::string multiplies_by_constant(const OpContext& ctx) {
@@ -371,15 +372,15 @@ std::string multiplies_by_constant(const OpContext& ctx) {
   return fmt::format("input 1 ('{}') is a constant {}", y.name, chip::shape_text(y.shape));
 }
 
-std::string is_too_deep(const OpContext& ctx) {
+std::string batch_matmul_is_too_deep(const OpContext& ctx) {
   const Shape& x = ctx.input(0).shape;
   if (x.rank() < 2) return fmt::format("input 0 is {}", chip::shape_text(x));
   const std::int64_t depth = x.last(ctx.attributes().get_bool("adj_x") ? 1 : 0);
-  if (depth <= kDeepestOnChip) return "";
+  if (depth <= kBatchMatmulDeepestOnChip) return "";
   return fmt::format("input 0 is {}: sums of {} products", chip::shape_text(x), chip::number_text(depth));
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kBatchMatmulChipRules[] = {
     {
         .id = "matmul-constant",
         .says = "The second operand is computed, or has several matrices.",
@@ -393,7 +394,7 @@ constexpr ChipRule kChipRules[] = {
         .id = "matmul-depth",
         .says = "Each result is the sum of at most 3,200 products.",
         .suggestion = "Split the sum, or leave the product to the CPU.",
-        .broken = is_too_deep,
+        .broken = batch_matmul_is_too_deep,
         .source = RuleSource::kAssumed,
         .evidence = "Reef's limit: two matrices of 64 columns must fit into wide memory beside parameters.",
     },
@@ -405,13 +406,13 @@ constinit const OpDef batch_matmul_op =
     define({.name = name_of(Op::BATCH_MATMUL),
             .summary = "Matrix products over broadcast leading dimensions.",
             .inputs = {2, 2},
-            .attributes = kAttributes,
+            .attributes = kBatchMatmulAttributes,
             .types = "float32; int8 (output int8 or int32); int16 (y int16 or int8); hybrid: float32 x, int8 y (per "
                      "tensor or per column)",
-            .infer = infer,
-            .prepare = prepare,
+            .infer = batch_matmul_infer,
+            .prepare = batch_matmul_prepare,
             .chip = {.first_runtime = 10,
-                     .rules = kChipRules,
+                     .rules = kBatchMatmulChipRules,
                      .evidence = "Reef's own code; Google's compilers leave products of two activations on the CPU. "
                                  "Nothing of it has run on silicon."}});
 

@@ -14,17 +14,17 @@ namespace {
 
 using kernels::kLstmGates;
 
-constexpr int kInput = 0, kAuxInput = 39, kInputs = 48;
+constexpr int kBidirectionalSequenceLstmInput = 0, kAuxInput = 39, kInputs = 48;
 // Operands of the LSTM that runs forwards and of the one that runs backwards.
 constexpr LstmPositions kDirections[] = {
-    {kInput,
+    {kBidirectionalSequenceLstmInput,
      kAuxInput,
      {{1, 40, 5, 9, 12, -1}, {2, 41, 6, 10, 13, -1}, {3, 42, 7, -1, 14, -1}, {4, 43, 8, 11, 15, -1}},
      16,
      17,
      35,
      36},
-    {kInput,
+    {kBidirectionalSequenceLstmInput,
      kAuxInput,
      {{18, 44, 22, 26, 29, -1}, {19, 45, 23, 27, 30, -1}, {20, 46, 24, -1, 31, -1}, {21, 47, 25, 28, 32, -1}},
      33,
@@ -32,7 +32,7 @@ constexpr LstmPositions kDirections[] = {
      37,
      38}};
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kBidirectionalSequenceLstmAttributes[] = {
     {"fused_activation_function", "activation of cell gate and cell state, usually TANH"},
     {"cell_clip", "the cell state is kept within +-cell_clip; 0: no limit"},
     {"proj_clip", "the projection is kept within +-proj_clip; 0: no limit"},
@@ -41,16 +41,16 @@ constexpr AttributeDoc kAttributes[] = {
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
 };
 
-struct Layer {
+struct BidirectionalSequenceLstmLayer {
   LstmSequence sequence;
   kernels::LstmSizes sizes[2];
   LstmPositions at[2] = {kDirections[0], kDirections[1]};
   bool merged = false;
 };
 
-Result<Layer> layer_of(const OpContext& ctx) {
-  Layer layer;
-  const Tensor& input = ctx.input(kInput);
+Result<BidirectionalSequenceLstmLayer> bidirectional_sequence_lstm_layer_of(const OpContext& ctx) {
+  BidirectionalSequenceLstmLayer layer;
+  const Tensor& input = ctx.input(kBidirectionalSequenceLstmInput);
   REEF_REQUIRE(ctx.input_count() == kInputs, "{} inputs are given; {} are needed", ctx.input_count(), kInputs);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 3, 3));
   layer.merged = ctx.attributes().get_bool("merge_outputs");
@@ -81,9 +81,9 @@ Result<Layer> layer_of(const OpContext& ctx) {
   return layer;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Layer layer, layer_of(ctx));
-  Shape shape = ctx.input(kInput).shape;
+Status bidirectional_sequence_lstm_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const BidirectionalSequenceLstmLayer layer, bidirectional_sequence_lstm_layer_of(ctx));
+  Shape shape = ctx.input(kBidirectionalSequenceLstmInput).shape;
   const std::int64_t forward = layer.sizes[0].outputs, backward = layer.sizes[1].outputs;
   REEF_REQUIRE(forward + backward <= INT32_MAX, "the outputs are too wide");
   shape[2] = static_cast<std::int32_t>(layer.merged ? forward + backward : forward);
@@ -95,8 +95,8 @@ Status infer(InferContext& ctx) {
 }
 
 // One direction. `first` is where its results start within a row of `length` numbers of output `output`.
-void run_direction(RunContext& run, const Layer& layer, int direction, const kernels::LstmFloat& parameters, int output,
-                   std::int64_t first, std::int64_t length) {
+void run_direction(RunContext& run, const BidirectionalSequenceLstmLayer& layer, int direction,
+                   const kernels::LstmFloat& parameters, int output, std::int64_t first, std::int64_t length) {
   kernels::LstmFloat lstm = parameters;
   const LstmPositions& at = layer.at[direction];
   std::vector<float> recovered[kLstmGates];
@@ -122,9 +122,9 @@ void run_direction(RunContext& run, const Layer& layer, int direction, const ker
   }
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Layer layer, layer_of(ctx));
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(kInput), "input", {DataType::kFloat32}));
+Result<Kernel> bidirectional_sequence_lstm_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const BidirectionalSequenceLstmLayer layer, bidirectional_sequence_lstm_layer_of(ctx));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kBidirectionalSequenceLstmInput), "input", {DataType::kFloat32}));
   for (int i = 0; i < ctx.output_count(); ++i) {
     REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "output", {DataType::kFloat32}));
   }
@@ -152,11 +152,11 @@ constinit const OpDef bidirectional_sequence_lstm_op =
             .summary = "Long short-term memories over a sequence from both ends.",
             .inputs = {1, kInputs},
             .outputs = {1, 2},
-            .attributes = kAttributes,
+            .attributes = kBidirectionalSequenceLstmAttributes,
             .types = "float32; hybrid (float32 with int8 or uint8 weights)",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = bidirectional_sequence_lstm_infer,
+            .prepare = bidirectional_sequence_lstm_prepare,
             .chip = {.instead = "Use unidirectional LSTMs; one of them can run over the reversed input."}});
 
 }  // namespace reef::ops

@@ -8,20 +8,20 @@
 namespace reef::ops {
 namespace {
 
-Status check(const OpContext& ctx) {
+Status broadcast_args_check(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "first shape", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(1)));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "first shape", 1, 1));
   return require_rank(ctx.input(1), "second shape", 1, 1);
 }
 
-Status infer(InferContext& ctx) {
-  REEF_RETURN_IF_ERROR(check(ctx));
+Status broadcast_args_infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(broadcast_args_check(ctx));
   return give_shape(ctx, {std::max(ctx.input(0).shape[0], ctx.input(1).shape[0])});
 }
 
 template <typename T>
-Status run(RunContext& ctx) {
+Status broadcast_args_run(RunContext& ctx) {
   const std::span<const T> a = ctx.input(0).values<T>(), b = ctx.input(1).values<T>();
   const std::span<T> output = ctx.output(0).mutable_values<T>();
   for (std::size_t i = 0; i < output.size(); ++i) {  // counted from the innermost dimension
@@ -34,10 +34,11 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(check(ctx));
+Result<Kernel> broadcast_args_prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(broadcast_args_check(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  return ctx.input(0).type == DataType::kInt32 ? Kernel(run<std::int32_t>) : Kernel(run<std::int64_t>);
+  return ctx.input(0).type == DataType::kInt32 ? Kernel(broadcast_args_run<std::int32_t>)
+                                               : Kernel(broadcast_args_run<std::int64_t>);
 }
 
 }  // namespace
@@ -47,8 +48,8 @@ constinit const OpDef broadcast_args_op =
             .summary = "Computes the shape that two shapes broadcast to.",
             .inputs = {2, 2},
             .types = "int32; int64",
-            .infer = infer,
-            .prepare = prepare,
+            .infer = broadcast_args_infer,
+            .prepare = broadcast_args_prepare,
             .chip = {.instead = "Convert the model with fixed input sizes: it only computes a shape.",
                      .rewrite = "fixed-shapes"}});
 

@@ -19,7 +19,7 @@ std::int32_t aligned_size(const Shape& input, const Shape& output, int i) {
   return i < skipped ? 1 : input[i - skipped];
 }
 
-Status infer(InferContext& ctx) {
+Status broadcast_to_infer(InferContext& ctx) {
   const Shape& input = ctx.input(0).shape;
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "shape", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(1), "shape", 1, 1));
@@ -55,7 +55,7 @@ std::int64_t input_offset(const Shape& input, const Shape& output, int end, std:
   return offset;
 }
 
-Status run(RunContext& ctx, std::size_t element_bytes) {
+Status broadcast_to_run(RunContext& ctx, std::size_t element_bytes) {
   const Shape& input = ctx.input(0).shape;
   const Shape& output = ctx.output(0).shape;
   if (output.elements() == 0) return ok_status();
@@ -79,11 +79,11 @@ Status run(RunContext& ctx, std::size_t element_bytes) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> broadcast_to_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const int bits = ir::bits_per_element(ctx.input(0).type);
   if (bits < 8) return unsupported_types(ctx);
-  return Kernel([bytes = static_cast<std::size_t>(bits) / 8](RunContext& ctx) { return run(ctx, bytes); });
+  return Kernel([bytes = static_cast<std::size_t>(bits) / 8](RunContext& ctx) { return broadcast_to_run(ctx, bytes); });
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ constinit const OpDef broadcast_to_op =
             .inputs = {2, 2},
             .types = "any of 8, 16, 32, 64 or 128 bits; shape: int32, int64",
             .form = Form::kMove,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = broadcast_to_infer,
+            .prepare = broadcast_to_prepare,
             .chip = {.instead = "Let ADD or MUL broadcast, or use TILE.", .rewrite = "broadcast-to"}});
 
 }  // namespace reef::ops

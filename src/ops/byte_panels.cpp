@@ -14,10 +14,10 @@ double fewest_products() {
   const bool is_vnni = target == kernels::SimdTarget::kAvxVnni || target == kernels::SimdTarget::kAvx512;
   return is_vnni ? 500'000 : 160'000;
 }
-constexpr std::int64_t kPixelStep = 24;  // a multiple of all tiles' rows
+constexpr std::int64_t kBytePanelsPixelStep = 24;  // a multiple of all tiles' rows
 
-kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point,
-                         bool has_channels_last) {
+kernels::BytePanels byte_panels_pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point,
+                                     bool has_channels_last) {
   kernels::BytePanels panels(s);
   if (has_channels_last) {
     std::vector<std::int16_t> all(static_cast<std::size_t>(weights.elements()));
@@ -56,13 +56,13 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
                           const kernels::Requantizer& requantizer) {
   const auto exact = std::make_shared<const kernels::Requantizer>(requantizer);
   const FromTensor<kernels::BytePanels> packed(ctx.input(at.weights), [s, at](const Tensor& weights) {
-    return pack(weights, s, at.weights_zero_point, at.has_channels_last);
+    return byte_panels_pack(weights, s, at.weights_zero_point, at.has_channels_last);
   });
   const ByteScalingSource scaling(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
     return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
   });
   const kernels::BytePanels like(s);  // sizes alone
-  const PanelBlocks blocks = panel_blocks(ctx, s, like.panels(), fewest_products(), kPixelStep);
+  const PanelBlocks blocks = panel_blocks(ctx, s, like.panels(), fewest_products(), kBytePanelsPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));

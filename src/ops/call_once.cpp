@@ -6,11 +6,12 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"init_subgraph_index", "subgraph to run; it has no inputs and no outputs"}};
+constexpr AttributeDoc kCallOnceAttributes[] = {
+    {"init_subgraph_index", "subgraph to run; it has no inputs and no outputs"}};
 
-Status infer(InferContext&) { return ok_status(); }
+Status call_once_infer(InferContext&) { return ok_status(); }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> call_once_prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t subgraph, subgraph_attribute(ctx, "init_subgraph_index"));
   return Kernel([subgraph](RunContext& run) -> Status {
     if (!run.environment()->first_use_of(subgraph)) return ok_status();
@@ -25,11 +26,11 @@ constinit const OpDef call_once_op = define({.name = name_of(Op::CALL_ONCE),
                                              .summary = "Runs an initialization subgraph once.",
                                              .inputs = {0, 0},
                                              .outputs = {0, 0},
-                                             .attributes = kAttributes,
+                                             .attributes = kCallOnceAttributes,
                                              .types = "no operands",
                                              .has_state = true,
-                                             .infer = infer,
-                                             .prepare = prepare,
+                                             .infer = call_once_infer,
+                                             .prepare = call_once_prepare,
                                              .chip = {.instead = "Freeze variables before converting the model."}});
 
 }  // namespace reef::ops

@@ -19,8 +19,8 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"in_data_type", "ignored: the input tensor's type counts"},
-                                        {"out_data_type", "ignored: the output tensor's type counts"}};
+constexpr AttributeDoc kCastAttributes[] = {{"in_data_type", "ignored: the input tensor's type counts"},
+                                            {"out_data_type", "ignored: the output tensor's type counts"}};
 
 // Element types whose bit pattern differs from their C++ arithmetic type.
 struct Half {
@@ -168,7 +168,7 @@ Kernel cast_kernel() {
   };
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> cast_prepare(PrepareContext& ctx) {
   const DataType from = ctx.input(0).type, to = ctx.output(0).type;
   if (ir::is_packed(from) && to == DataType::kFloat32) {
     const numeric::PackedFormat format = {ir::bits_per_element(from), from != DataType::kUInt4};
@@ -190,11 +190,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef cast_op =
     define({.name = name_of(Op::CAST),
             .summary = "Converts numbers to another type.",
-            .attributes = kAttributes,
+            .attributes = kCastAttributes,
             .types = "any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64, complex64; "
                      "int4, uint4, int2 from and to float32",
             .form = Form::kUnary,
-            .prepare = prepare,
+            .prepare = cast_prepare,
             .chip = {.instead = "Give the model 8-bit inputs and outputs, so that nothing is left to convert.",
                      .rewrite = "io"}});
 

@@ -22,7 +22,7 @@ Result<Kernel> integer_ceil(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> ceil_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const auto ceiling = [](float x) { return std::ceil(x); };
   switch (ctx.input(0).type) {
@@ -49,7 +49,7 @@ constinit const OpDef ceil_op = define(
      .types = "float32; float16; int8; int16 (both quantized or plain); int32",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .prepare = prepare,
+     .prepare = ceil_prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

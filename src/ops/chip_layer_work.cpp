@@ -31,7 +31,7 @@ darwinn::Presence presence_of(const Tensor& weights, const Tensor* bias) {
   return presence;
 }
 
-struct Layer {
+struct ChipLayerWorkLayer {
   LayerShape shape;
   darwinn::Presence presence;
   std::int64_t bytes = 0;      // of its chunk
@@ -42,10 +42,11 @@ struct Layer {
   std::int64_t lines() const { return groups * group_lines(); }
 };
 
-Layer layer_of(const OpContext& ctx, const LayerShape& shape, int weights_index, int bias_index) {
+ChipLayerWorkLayer chip_layer_work_layer_of(const OpContext& ctx, const LayerShape& shape, int weights_index,
+                                            int bias_index) {
   const Tensor& weights = ctx.input(weights_index);
   const Tensor* bias = ctx.has_input(bias_index) ? &ctx.input(bias_index) : nullptr;
-  Layer layer = {shape, presence_of(weights, bias)};
+  ChipLayerWorkLayer layer = {shape, presence_of(weights, bias)};
   const auto size = darwinn::packed_size(shape, layer.presence);
   layer.bytes = size.ok() ? static_cast<std::int64_t>(*size) : static_cast<std::int64_t>(weights.bytes);
   layer.cells = std::clamp<std::int64_t>(darwinn::cells_per_line(shape), chip::kLanesPerCell, chip::kCells);
@@ -57,7 +58,7 @@ Layer layer_of(const OpContext& ctx, const LayerShape& shape, int weights_index,
 }
 
 // A vector in, a vector out: 64 outputs a tile, whose weights stay there.
-ChipWork vector_layer_work(const OpContext& ctx, const Layer& layer, double vectors) {
+ChipWork vector_layer_work(const OpContext& ctx, const ChipLayerWorkLayer& layer, double vectors) {
   constexpr double kRowsOfLayer = 45, kRowsPerInput = 0.18, kMostInputs = 1900, kCyclesPerInput = 0.2;
   const double rounds = divide_up(layer.groups, chip::kTiles);
   const double inputs = layer.shape.input_channels;
@@ -72,7 +73,7 @@ ChipWork vector_layer_work(const OpContext& ctx, const Layer& layer, double vect
 }
 
 // `sum_share`: of the window's products that fall on one output pixel; 1, or less where the op enlarges the map.
-ChipWork map_layer_work(const OpContext& ctx, const Layer& layer, double sum_share) {
+ChipWork map_layer_work(const OpContext& ctx, const ChipLayerWorkLayer& layer, double sum_share) {
   const Maps out = maps_of(ctx.output(0));
   const double steps = static_cast<double>(layer.sum_steps) * sum_share;
   const double store = static_cast<double>(layer.cells) / chip::kLanesPerCell;
@@ -97,7 +98,7 @@ ChipWork conv_work(const OpContext& ctx) {
   if (w.rank() != 4 || ctx.output(0).shape.rank() != 4) return copy_work(ctx);
   const LayerShape shape = {LayerKind::kConvolution, w[1], w[2], w[3], w[0]};
   if (!darwinn::validate(shape).ok()) return copy_work(ctx);
-  const Layer layer = layer_of(ctx, shape, 1, 2);
+  const ChipLayerWorkLayer layer = chip_layer_work_layer_of(ctx, shape, 1, 2);
   const Maps in = maps_of(ctx.input(0));
   if (in.is_vector()) return vector_layer_work(ctx, layer, static_cast<double>(in.batch));
   return map_layer_work(ctx, layer, 1);
@@ -132,7 +133,8 @@ ChipWork transpose_conv_work(const OpContext& ctx) {
   const auto stride = [&](std::string_view name, std::int32_t window) {
     return static_cast<double>(std::clamp<std::int64_t>(ctx.attributes().get_int(name, 1), 1, window));
   };
-  return map_layer_work(ctx, layer_of(ctx, shape, 1, 3), 1 / (stride("stride_h", w[1]) * stride("stride_w", w[2])));
+  return map_layer_work(ctx, chip_layer_work_layer_of(ctx, shape, 1, 3),
+                        1 / (stride("stride_h", w[1]) * stride("stride_w", w[2])));
 }
 
 ChipWork depthwise_work(const OpContext& ctx) {
@@ -142,7 +144,7 @@ ChipWork depthwise_work(const OpContext& ctx) {
   const LayerShape shape = has_one_input ? LayerShape{LayerKind::kConvolution, w[1], w[2], 1, w[3]}
                                          : LayerShape{LayerKind::kDepthwise, w[1], w[2], w[3], w[3]};
   if (!darwinn::validate(shape).ok()) return copy_work(ctx);
-  const Layer layer = layer_of(ctx, shape, 1, 2);
+  const ChipLayerWorkLayer layer = chip_layer_work_layer_of(ctx, shape, 1, 2);
   if (has_one_input) return map_layer_work(ctx, layer, 1);
   const bool is_strided = ctx.attributes().get_int("stride_h", 1) > 1;
   const Maps out = maps_of(ctx.output(0));
@@ -164,7 +166,7 @@ ChipWork fully_connected_work(const OpContext& ctx) {
   const LayerShape shape = {LayerKind::kFullyConnected, 1, 1, w[1], w[0]};
   if (!darwinn::validate(shape).ok()) return copy_work(ctx);
   const double vectors = static_cast<double>(ctx.output(0).elements()) / w[0];
-  return vector_layer_work(ctx, layer_of(ctx, shape, 1, 2), vectors);
+  return vector_layer_work(ctx, chip_layer_work_layer_of(ctx, shape, 1, 2), vectors);
 }
 
 // Four gates for every time step, one after the other. From one file (28 steps of 28 inputs and 20 cells).

@@ -81,7 +81,8 @@ double gather_cycles(const Maps& in) {
 ChipWork whole_map_work(const OpContext& ctx) {
   constexpr double kRowsOfGather = 150, kRowsPerPixel = 20, kMostPixels = 49;
   const Maps in = maps_of(ctx.input(0));
-  const double rounds = divide_up(static_cast<std::int64_t>(divide_up(in.channels, chip::kCells)), chip::kTiles);
+  const double rounds =
+      divide_up(static_cast<std::int64_t>(divide_up(in.channels, reef::chip::kCells)), reef::chip::kTiles);
   ChipWork work = work_of(ctx, in.pixels() * rounds, gather_cycles(in), {0, 0});
   work.instruction_bytes = row_bytes(kRowsOfGather + kRowsPerPixel * std::min(in.pixels(), kMostPixels));
   return work;
@@ -99,9 +100,9 @@ double window_positions(const OpContext& ctx) {
 ChipWork average_pool_work(const OpContext& ctx) {
   const Maps out = maps_of(ctx.output(0));
   if (out.is_vector() && !maps_of(ctx.input(0)).is_vector()) return whole_map_work(ctx);
-  const double store = std::min(out.words(), double{chip::kCells / chip::kLanesPerCell});
+  const double store = std::min(out.words(), double{reef::chip::kCells / reef::chip::kLanesPerCell});
   const double steps = std::max(window_positions(ctx), store);
-  return work_of(ctx, out.pixels_per_tile() * divide_up(out.channels, chip::kCells) * steps, kConvolutionGap,
+  return work_of(ctx, out.pixels_per_tile() * divide_up(out.channels, reef::chip::kCells) * steps, kConvolutionGap,
                  kPoolRows);
 }
 
@@ -143,13 +144,14 @@ ChipWork softmax_work(const OpContext& ctx) {
     return work;
   }
   const double classes = static_cast<double>(out.channels);
-  const bool is_even = out.channels % chip::kLanesPerCell == 0;
+  const bool is_even = out.channels % reef::chip::kLanesPerCell == 0;
   ChipWork work = work_of(ctx, 0, vectors * (kCycles + classes * (is_even ? kEvenCycles : kOddCycles)), {0, 0});
   const double rows =
       is_even ? std::min(kEvenRows * classes, kMostEvenRows) : std::min(kOddRows * classes, kMostOddRows);
   work.instruction_bytes = row_bytes(kRows + rows);
   if (is_even) return work;
-  work.parameter_bytes = kBytesOfRow * (3 * static_cast<std::int64_t>(out.words()) + (classes > chip::kCells ? 1 : 0));
+  work.parameter_bytes =
+      kBytesOfRow * (3 * static_cast<std::int64_t>(out.words()) + (classes > reef::chip::kCells ? 1 : 0));
   work.parameter_lines = work.parameter_bytes / kBytesOfRow;
   return work;
 }
@@ -163,7 +165,7 @@ ChipWork bilinear_work(const OpContext& ctx) { return elements_work(ctx, 4, kPoo
 // The border is written before its reader runs, by the mesh, four words a cycle.
 ChipWork pad_work(const OpContext& ctx) {
   ChipWork work = elements_work(ctx, 0, {40, 10});
-  work.move_cycles += maps_of(ctx.output(0)).words_per_tile() / chip::kMeshWordsPerCycle;
+  work.move_cycles += maps_of(ctx.output(0)).words_per_tile() / reef::chip::kMeshWordsPerCycle;
   return work;
 }
 
@@ -177,7 +179,7 @@ ChipWork reshape_work(const OpContext& ctx) {
   const Maps in = maps_of(ctx.input(0));
   const Maps out = maps_of(ctx.output(0));
   if (in.height == out.height && in.width == out.width && in.channels == out.channels) return {};
-  if (in.is_vector() || ctx.output(0).elements() < chip::kCells * chip::kTiles)
+  if (in.is_vector() || ctx.output(0).elements() < reef::chip::kCells * reef::chip::kTiles)
     return {};  // small enough to be read in place
   return relayout_work(ctx);
 }
@@ -188,7 +190,7 @@ ChipWork concatenation_work(const OpContext& ctx) {
   const std::int64_t axis = ctx.attributes().get_int("axis", 0);
   bool is_in_place = rank > 1 && (axis == -1 || axis == rank - 1);
   for (int i = 0; i < ctx.input_count(); ++i) {
-    is_in_place = is_in_place && ctx.has_input(i) && maps_of(ctx.input(i)).channels % chip::kLanesPerCell == 0;
+    is_in_place = is_in_place && ctx.has_input(i) && maps_of(ctx.input(i)).channels % reef::chip::kLanesPerCell == 0;
   }
   return is_in_place ? ChipWork{} : copy_work(ctx);
 }

@@ -17,19 +17,19 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"axis", "dimension to join along; negative counts from the end"},
-                                        {"fused_activation_function", "NONE only"}};
+constexpr AttributeDoc kConcatenationAttributes[] = {{"axis", "dimension to join along; negative counts from the end"},
+                                                     {"fused_activation_function", "NONE only"}};
 
 // Scalars are joined like vectors of one element.
 Shape at_least_1d(const Shape& shape) { return shape.rank() == 0 ? Shape{1} : shape; }
 
-Result<int> axis_of(const OpContext& ctx) {
+Result<int> concatenation_axis_of(const OpContext& ctx) {
   return normalize_axis(ctx.attributes().get_int("axis"), at_least_1d(ctx.input(0).shape).rank());
 }
 
-Status infer(InferContext& ctx) {
+Status concatenation_infer(InferContext& ctx) {
   const Shape first = at_least_1d(ctx.input(0).shape);
-  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const int axis, concatenation_axis_of(ctx));
   std::int64_t joined = first[axis];
   for (int i = 1; i < ctx.input_count(); ++i) {
     REEF_REQUIRE(ctx.has_input(i), "input {} is left out", i);
@@ -66,8 +66,8 @@ Result<Table> requantization_table(const Tensor& input, const Tensor& output) {
   return table;
 }
 
-void requantize(RunContext& ctx, const Table& table, std::int64_t rows, std::int64_t row_bytes, std::int64_t to_stride,
-                const std::uint8_t* from, std::uint8_t* to) {
+void concatenation_requantize(RunContext& ctx, const Table& table, std::int64_t rows, std::int64_t row_bytes,
+                              std::int64_t to_stride, const std::uint8_t* from, std::uint8_t* to) {
   ctx.parallel_for(rows, std::max<std::int64_t>(1, 65536 / row_bytes), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       for (std::int64_t i = 0; i < row_bytes; ++i) to[row * to_stride + i] = table[from[row * row_bytes + i]];
@@ -75,7 +75,7 @@ void requantize(RunContext& ctx, const Table& table, std::int64_t rows, std::int
   });
 }
 
-Status run(RunContext& ctx, int axis, const std::vector<Table>& tables) {
+Status concatenation_run(RunContext& ctx, int axis, const std::vector<Table>& tables) {
   Tensor& output = ctx.output(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(output, "output"));
   if (output.elements() == 0) return ok_status();
@@ -90,15 +90,15 @@ Status run(RunContext& ctx, int axis, const std::vector<Table>& tables) {
     if (tables.empty() || has_same_quantization(input, output)) {
       copy(ctx, {.loops = {{rows, row_bytes, to_stride}}, .run_bytes = row_bytes}, input.data, to);
     } else {
-      requantize(ctx, tables[at(i)], rows, row_bytes, to_stride, reinterpret_cast<const std::uint8_t*>(input.data),
-                 reinterpret_cast<std::uint8_t*>(to));
+      concatenation_requantize(ctx, tables[at(i)], rows, row_bytes, to_stride,
+                               reinterpret_cast<const std::uint8_t*>(input.data), reinterpret_cast<std::uint8_t*>(to));
     }
     to += row_bytes;
   }
   return ok_status();
 }
 
-Status check_operand(const Tensor& input, const Tensor& output) {
+Status concatenation_check_operand(const Tensor& input, const Tensor& output) {
   REEF_RETURN_IF_ERROR(check_moved(input, output));
   if (input.type == DataType::kInt8) return require_same_quantization(input, output);
   if (input.type == DataType::kInt16) {
@@ -108,15 +108,15 @@ Status check_operand(const Tensor& input, const Tensor& output) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> concatenation_prepare(PrepareContext& ctx) {
   const Tensor& output = ctx.output(0);
   const std::string_view activation = ctx.attributes().get_enum("fused_activation_function", "NONE");
   if (activation != "NONE")
     return unsupported("fused activation {} is not supported here; use a separate op", activation);
-  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const int axis, concatenation_axis_of(ctx));
   bool needs_tables = false;
   for (int i = 0; i < ctx.input_count(); ++i) {
-    REEF_RETURN_IF_ERROR(check_operand(ctx.input(i), output));
+    REEF_RETURN_IF_ERROR(concatenation_check_operand(ctx.input(i), output));
     needs_tables |= output.type == DataType::kUInt8 && !has_same_quantization(ctx.input(i), output);
   }
   std::vector<Table> tables(needs_tables ? static_cast<std::size_t>(ctx.input_count()) : 0);
@@ -125,11 +125,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     if (has_same_quantization(input, output)) continue;
     REEF_ASSIGN_OR_RETURN(tables[i], requantization_table(input, output));
   }
-  return Kernel([axis, tables = std::move(tables)](RunContext& run_ctx) { return run(run_ctx, axis, tables); });
+  return Kernel(
+      [axis, tables = std::move(tables)](RunContext& run_ctx) { return concatenation_run(run_ctx, axis, tables); });
 }
 
 // Widest result of joining along the innermost dimension: between 2,048 channels, which map, and 8,400, which do not.
-constexpr std::int64_t kWidestOnChip = 4096;
+constexpr std::int64_t kConcatenationWidestOnChip = 4096;
 
 bool is_all_zero(const Tensor& tensor) {
   // A quantized zero is the zero point.
@@ -157,12 +158,13 @@ std::string joins_constant(const OpContext& ctx) {
 std::string joins_too_wide(const OpContext& ctx) {
   const Shape& output = ctx.output(0).shape;
   const std::int64_t axis = ctx.attributes().get_int("axis");
-  if (output.rank() == 0 || (axis != -1 && axis != output.rank() - 1) || output.last() <= kWidestOnChip) return "";
+  if (output.rank() == 0 || (axis != -1 && axis != output.rank() - 1) || output.last() <= kConcatenationWidestOnChip)
+    return "";
   return fmt::format("output is {}: {} along the joined dimension", chip::shape_text(output),
                      chip::number_text(output.last()));
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kConcatenationChipRules[] = {
     chip::kNoFusedActivation,
     {
         .id = "concatenation-constant",
@@ -189,12 +191,12 @@ constexpr ChipRule kChipRules[] = {
 constinit const OpDef concatenation_op = define({.name = name_of(Op::CONCATENATION),
                                                  .summary = "Joins tensors along one dimension.",
                                                  .inputs = {1, kAnyNumber},
-                                                 .attributes = kAttributes,
+                                                 .attributes = kConcatenationAttributes,
                                                  .types = kWholeByteTypes,
                                                  .form = Form::kMove,
                                                  .traits = trait_set({Trait::kCopiesOperands}),
-                                                 .infer = infer,
-                                                 .prepare = prepare,
-                                                 .chip = {.first_runtime = 10, .rules = kChipRules}});
+                                                 .infer = concatenation_infer,
+                                                 .prepare = concatenation_prepare,
+                                                 .chip = {.first_runtime = 10, .rules = kConcatenationChipRules}});
 
 }  // namespace reef::ops

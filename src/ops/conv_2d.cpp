@@ -27,8 +27,8 @@ namespace {
 using kernels::ConvShape;
 using kernels::PackedRows;
 
-constexpr ConvOperands kOperands = {};
-constexpr AttributeDoc kAttributes[] = {
+constexpr ConvOperands kConv2dOperands = {};
+constexpr AttributeDoc kConv2dAttributes[] = {
     {"padding", "SAME or VALID"},
     {"stride_h", "rows the window moves by"},
     {"stride_w", "columns the window moves by"},
@@ -38,7 +38,7 @@ constexpr AttributeDoc kAttributes[] = {
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
 
-Result<ConvShape> shape_of(const OpContext& ctx) {
+Result<ConvShape> conv_2d_shape_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
   const Tensor& weights = ctx.input(1);
   const std::int64_t channels = weights.shape[3];
@@ -54,15 +54,15 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
   return s;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Status conv_2d_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, conv_2d_shape_of(ctx));
   return give_shape(ctx, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
 }
 
-Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> conv_2d_prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
-  REEF_ASSIGN_OR_RETURN(HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels,
+  REEF_ASSIGN_OR_RETURN(HybridOutput hybrid, hybrid_output(ctx, kConv2dOperands, s.output_channels,
                                                            {DataType::kInt8, DataType::kUInt8, DataType::kInt4}));
   // Scales that are all alike count as one.
   const std::vector<float>& scales = weights.quantization->scale;
@@ -74,41 +74,43 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
     return unsupported("groups need one scale per channel when weights are {} and activations float32",
                        ir::type_name(weights.type));
   }
-  if (s.groups == 1 && kernels::has_byte_panels()) return hybrid_panels_kernel(ctx, s, kOperands, hybrid, quantizer);
+  if (s.groups == 1 && kernels::has_byte_panels())
+    return hybrid_panels_kernel(ctx, s, kConv2dOperands, hybrid, quantizer);
   const FromTensor<PackedRows> packed = hybrid_rows(weights, s.depth());
   return Kernel([=](RunContext& run_ctx) {
     if (run_ctx.output(0).elements() == 0) return ok_status();
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
-    run_convolution(
-        run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
-        hybrid_sink(run_ctx, hybrid, quantized.scales, kOperands.bias, s.y.output * s.x.output, s.output_channels));
+    run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
+                    hybrid_sink(run_ctx, hybrid, quantized.scales, kConv2dOperands.bias, s.y.output * s.x.output,
+                                s.output_channels));
     return ok_status();
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Result<Kernel> conv_2d_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, conv_2d_shape_of(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return ctx.input(1).type == DataType::kFloat32 ? float_panels_kernel(ctx, s, kOperands) : prepare_hybrid(ctx, s);
+      return ctx.input(1).type == DataType::kFloat32 ? float_panels_kernel(ctx, s, kConv2dOperands)
+                                                     : conv_2d_prepare_hybrid(ctx, s);
     case DataType::kUInt8: {
-      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
-      return dense_kernel<std::uint8_t, std::uint8_t>(ctx, s, kOperands, scaling);
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kConv2dOperands, s.output_channels));
+      return dense_kernel<std::uint8_t, std::uint8_t>(ctx, s, kConv2dOperands, scaling);
     }
     case DataType::kInt8: {
       REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
-                            int8_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8, DataType::kInt4}));
-      return dense_kernel<std::int8_t, std::int8_t>(ctx, s, kOperands, scaling);
+                            int8_scaling(ctx, kConv2dOperands, s.output_channels, {DataType::kInt8, DataType::kInt4}));
+      return dense_kernel<std::int8_t, std::int8_t>(ctx, s, kConv2dOperands, scaling);
     }
     case DataType::kInt16: {
       REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
-                            int16_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8, DataType::kInt4},
+                            int16_scaling(ctx, kConv2dOperands, s.output_channels, {DataType::kInt8, DataType::kInt4},
                                           {DataType::kInt32, DataType::kInt64}));
-      return dense_kernel<std::int16_t, std::int16_t>(ctx, s, kOperands, scaling);
+      return dense_kernel<std::int16_t, std::int16_t>(ctx, s, kConv2dOperands, scaling);
     }
     default:
       return unsupported_types(ctx);
@@ -123,7 +125,7 @@ std::string has_groups(const OpContext& ctx) {
                      input.last(), chip::shape_text(weights), weights.last());
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kConv2dChipRules[] = {
     chip::kEvenDilation,
     {
         .id = "conv-groups",
@@ -142,15 +144,15 @@ constinit const OpDef conv_2d_op = define(
     {.name = name_of(Op::CONV_2D),
      .summary = "2-D convolution, dense or in groups.",
      .inputs = {2, 3},
-     .attributes = kAttributes,
+     .attributes = kConv2dAttributes,
      .types = "float32; uint8; int8 (weights int8 or int4, per tensor or per channel); int16 (weights int8 or int4, "
               "bias int32 or int64); hybrid: float32 with int8, uint8 or int4 weights",
      .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
-     .infer = infer,
-     .prepare = prepare,
+     .infer = conv_2d_infer,
+     .prepare = conv_2d_prepare,
      .chip = {.first_runtime = 10,
               .newest_version = 5,
-              .rules = kChipRules,
+              .rules = kConv2dChipRules,
               .parameters = input_set({1, 2}),
               .evidence = "Version 3 is seen mapped; 6 is the first with groups, and newer than Google's compiler.",
               .if_newer = "Version 6 is for groups, and one convolution in groups makes all CONV_2D of the "

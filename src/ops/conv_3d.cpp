@@ -14,14 +14,15 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"padding", "SAME or VALID"},
-                                        {"stride_d", "step of the window along the depth"},
-                                        {"stride_h", "step of the window downwards"},
-                                        {"stride_w", "step of the window to the right"},
-                                        {"dilation_d_factor", "distance of the window's elements along the depth"},
-                                        {"dilation_h_factor", "distance of the window's elements downwards"},
-                                        {"dilation_w_factor", "distance of the window's elements to the right"},
-                                        {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"}};
+constexpr AttributeDoc kConv3dAttributes[] = {
+    {"padding", "SAME or VALID"},
+    {"stride_d", "step of the window along the depth"},
+    {"stride_h", "step of the window downwards"},
+    {"stride_w", "step of the window to the right"},
+    {"dilation_d_factor", "distance of the window's elements along the depth"},
+    {"dilation_h_factor", "distance of the window's elements downwards"},
+    {"dilation_w_factor", "distance of the window's elements to the right"},
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"}};
 constexpr int kBias = 2;
 
 struct VolumeShape {
@@ -32,7 +33,7 @@ struct VolumeShape {
   std::int64_t input_pixels() const { return axes[0].input * axes[1].input * axes[2].input; }
 };
 
-Result<VolumeShape> shape_of(const OpContext& ctx) {
+Result<VolumeShape> conv_3d_shape_of(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 5, 5));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(1), "weights", 5, 5));
   const Shape &input = ctx.input(0).shape, &weights = ctx.input(1).shape;
@@ -55,8 +56,8 @@ Result<VolumeShape> shape_of(const OpContext& ctx) {
   return s;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const VolumeShape s, shape_of(ctx));
+Status conv_3d_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const VolumeShape s, conv_3d_shape_of(ctx));
   const auto size = [&](std::size_t i) { return static_cast<std::int32_t>(s.axes[i].output); };
   return give_shape(ctx, {ctx.input(0).shape[0], size(0), size(1), size(2), ctx.input(1).shape[4]});
 }
@@ -84,11 +85,11 @@ void add_products(const VolumeShape& s, const float* input, const float* weights
   }
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> conv_3d_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const VolumeShape s, shape_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const VolumeShape s, conv_3d_shape_of(ctx));
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   return Kernel([s, range](RunContext& run) {
@@ -119,10 +120,10 @@ constinit const OpDef conv_3d_op =
     define({.name = name_of(Op::CONV_3D),
             .summary = "Convolves a video or volume with a window of three dimensions.",
             .inputs = {2, 3},
-            .attributes = kAttributes,
+            .attributes = kConv3dAttributes,
             .types = "float32",
-            .infer = infer,
-            .prepare = prepare,
+            .infer = conv_3d_infer,
+            .prepare = conv_3d_prepare,
             .chip = {.instead = "Export the network with ONNX: Reef turns three-dimensional convolutions into "
                                 "CONV_2D, which the Edge TPU runs."}});
 

@@ -9,8 +9,8 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"exclusive", "an element is not part of its own sum"},
-                                        {"reverse", "sum from the end towards the beginning"}};
+constexpr AttributeDoc kCumsumAttributes[] = {{"exclusive", "an element is not part of its own sum"},
+                                              {"reverse", "sum from the end towards the beginning"}};
 
 // One slice of [along, inner]: each row of the output is the one before it plus a row of the input.
 template <typename T>
@@ -31,7 +31,7 @@ void run_slice(const T* input, T* output, std::int64_t along, std::int64_t inner
 }
 
 template <typename T>
-Status run(RunContext& ctx, bool exclusive, bool reverse) {
+Status cumsum_run(RunContext& ctx, bool exclusive, bool reverse) {
   const Shape& shape = ctx.input(0).shape;
   REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(ctx.input(1).values<std::int32_t>()[0], shape.rank()));
   if (shape.elements() == 0) return ok_status();
@@ -48,19 +48,19 @@ Status run(RunContext& ctx, bool exclusive, bool reverse) {
 }
 
 template <typename T>
-Kernel make_kernel(const ir::Attributes& attributes) {
+Kernel cumsum_make_kernel(const ir::Attributes& attributes) {
   return [exclusive = attributes.get_bool("exclusive"), reverse = attributes.get_bool("reverse")](RunContext& ctx) {
-    return run<T>(ctx, exclusive, reverse);
+    return cumsum_run<T>(ctx, exclusive, reverse);
   };
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> cumsum_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "axis", {DataType::kInt32}));
   REEF_REQUIRE(ctx.input(1).elements() == 1, "axis ('{}') must have one element", ctx.input(1).name);
   REEF_REQUIRE(ctx.input(0).shape.rank() >= 1, "input ('{}') is a scalar; it has no axis", ctx.input(0).name);
   return for_element_type<float, std::int32_t, std::int64_t>(
-      ctx, ctx.input(0).type, [&]<typename T>() { return make_kernel<T>(ctx.attributes()); });
+      ctx, ctx.input(0).type, [&]<typename T>() { return cumsum_make_kernel<T>(ctx.attributes()); });
 }
 
 }  // namespace
@@ -69,10 +69,10 @@ constinit const OpDef cumsum_op =
     define({.name = name_of(Op::CUMSUM),
             .summary = "Takes running sums along an axis.",
             .inputs = {2, 2},
-            .attributes = kAttributes,
+            .attributes = kCumsumAttributes,
             .types = "float32; int32; int64",
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = cumsum_prepare,
             .chip = {.instead = "Use a FULLY_CONNECTED or CONV_2D with a triangular matrix of ones."}});
 
 }  // namespace reef::ops

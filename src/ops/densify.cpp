@@ -11,7 +11,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> densify_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   return Kernel([](RunContext& run) {
     if (run.input(0).bytes > 0) std::memcpy(run.output(0).data, run.input(0).data, run.input(0).bytes);
@@ -26,7 +26,7 @@ constinit const OpDef densify_op =
             .summary = "Writes out a tensor that is stored without its zeros.",
             .types = kWholeByteTypes,
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = densify_prepare,
             .chip = {.instead = "Constants are written out by Reef; convert the model without sparsity otherwise.",
                      .rewrite = "fold-constants"}});
 

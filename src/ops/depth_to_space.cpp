@@ -8,9 +8,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"block_size", "side of the square block, at least 1"}};
+constexpr AttributeDoc kDepthToSpaceAttributes[] = {{"block_size", "side of the square block, at least 1"}};
 
-Status infer(InferContext& ctx) {
+Status depth_to_space_infer(InferContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 4, 4));
   REEF_ASSIGN_OR_RETURN(const std::int64_t block, block_size_of(ctx));
@@ -23,7 +23,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(shape));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> depth_to_space_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const std::int64_t block, block_size_of(ctx));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(ctx.input(0), "input"));
@@ -39,12 +39,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef depth_to_space_op =
     define({.name = name_of(Op::DEPTH_TO_SPACE),
             .summary = "Moves channels into square blocks of pixels.",
-            .attributes = kAttributes,
+            .attributes = kDepthToSpaceAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .traits = trait_set({Trait::kPerImage}),
-            .infer = infer,
-            .prepare = prepare,
+            .infer = depth_to_space_infer,
+            .prepare = depth_to_space_prepare,
             .chip = {.instead = "Enlarge with TRANSPOSE_CONV or RESIZE_NEAREST_NEIGHBOR and a CONV_2D.",
                      .rewrite = "pixel-shuffle"}});
 

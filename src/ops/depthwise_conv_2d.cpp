@@ -24,8 +24,8 @@ namespace {
 using kernels::ConvShape;
 using Weights16 = std::vector<std::int16_t>;
 
-constexpr ConvOperands kOperands = {.weights_axis = 3};
-constexpr AttributeDoc kAttributes[] = {
+constexpr ConvOperands kDepthwiseConv2dOperands = {.weights_axis = 3};
+constexpr AttributeDoc kDepthwiseConv2dAttributes[] = {
     {"padding", "SAME or VALID"},
     {"stride_h", "rows the window moves by"},
     {"stride_w", "columns the window moves by"},
@@ -35,7 +35,7 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
 };
 
-Result<ConvShape> shape_of(const OpContext& ctx) {
+Result<ConvShape> depthwise_conv_2d_shape_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
   const Tensor& weights = ctx.input(1);
   s.output_channels = weights.shape[3];
@@ -47,13 +47,13 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
   return s;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Status depthwise_conv_2d_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, depthwise_conv_2d_shape_of(ctx));
   return give_shape(ctx, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[3]});
 }
 
-FromTensor<Weights16> widened(const Tensor& weights, std::int32_t zero_point) {
+FromTensor<Weights16> depthwise_conv_2d_widened(const Tensor& weights, std::int32_t zero_point) {
   return FromTensor<Weights16>(weights, [zero_point](const Tensor& tensor) {
     Weights16 values(static_cast<std::size_t>(tensor.elements()));
     widen_elements(tensor, 0, tensor.elements(), zero_point, values.data());
@@ -62,13 +62,14 @@ FromTensor<Weights16> widened(const Tensor& weights, std::int32_t zero_point) {
 }
 
 // The cost of an output element: its products take about four times as long as those of dense convolutions.
-double products_per_output(const ConvShape& s) { return 4.0 * static_cast<double>(s.taps()); }
+double depthwise_conv_2d_products_per_output(const ConvShape& s) { return 4.0 * static_cast<double>(s.taps()); }
 
 template <typename In, typename Sink>
-void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
-             const Weights16& weights, std::int64_t run, const Sink& sink) {
-  for_each_output_block(ctx, s, s.output_rows(), products_per_output(s), s.output_channels / s.input_channels,
-                        [&](const kernels::OutputBlock& block) {
+void depthwise_conv_2d_run_int(RunContext& ctx, const ConvShape& s, const In* input,
+                               std::span<const std::int32_t> zero_points, const Weights16& weights, std::int64_t run,
+                               const Sink& sink) {
+  for_each_output_block(ctx, s, s.output_rows(), depthwise_conv_2d_products_per_output(s),
+                        s.output_channels / s.input_channels, [&](const kernels::OutputBlock& block) {
                           kernels::in_vectors([&] {
                             kernels::depthwise_convolve(s, input, zero_points, weights.data(), run, block, sink);
                           });
@@ -134,9 +135,10 @@ Kernel byte_kernel(PrepareContext& ctx, const ConvShape& narrow, const kernels::
     widen_elements(tensor, 0, tensor.elements(), weights_zero_point, wide.data());
     return kernels::pack_depthwise(s, wide.data());
   });
-  const ByteScalingSource scaling(ctx, 1, kOperands.bias, [=](const Tensor& weights, const std::int64_t* bias) {
-    return kernels::depthwise_scaling<T>(s, *packed.get(weights), exact, bias, input_zero_point);
-  });
+  const ByteScalingSource scaling(
+      ctx, 1, kDepthwiseConv2dOperands.bias, [=](const Tensor& weights, const std::int64_t* bias) {
+        return kernels::depthwise_scaling<T>(s, *packed.get(weights), exact, bias, input_zero_point);
+      });
   return [=](RunContext& run_ctx) {
     if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
     const auto weights = packed.get(run_ctx.input(1));
@@ -155,7 +157,7 @@ Kernel byte_kernel(PrepareContext& ctx, const ConvShape& narrow, const kernels::
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
+Result<Kernel> depthwise_conv_2d_quantized_kernel(PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
@@ -164,35 +166,37 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx, const ConvShape& s, const I
     if (s.input_channels == 1 && s.output_channels > 1 && kernels::has_byte_panels() &&
         kernels::suits_byte_scaling(requantizer)) {
       return byte_panels_kernel<T>(
-          ctx, s, {0, 1, kOperands.bias, in.zero_point, scaling.weights_zero_point, /*has_channels_last=*/true},
+          ctx, s,
+          {0, 1, kDepthwiseConv2dOperands.bias, in.zero_point, scaling.weights_zero_point, /*has_channels_last=*/true},
           requantizer);
     }
     if (kernels::has_depthwise_bytes(with_channels_repeated(s)) && kernels::suits_byte_scaling(requantizer)) {
       return byte_kernel<T>(ctx, s, requantizer, in.zero_point, scaling.weights_zero_point);
     }
   }
-  const FromTensor<Weights16> packed = widened(ctx.input(1), scaling.weights_zero_point);
+  const FromTensor<Weights16> packed = depthwise_conv_2d_widened(ctx.input(1), scaling.weights_zero_point);
   const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
   return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(1));
-    const std::vector<std::int64_t> bias = bias_values(run_ctx, kOperands.bias);
-    run_int(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
-            requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, kDepthwiseConv2dOperands.bias);
+    depthwise_conv_2d_run_int(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
+                              requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
     return ok_status();
   });
 }
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& narrow) {
+Result<Kernel> depthwise_conv_2d_prepare_float(PrepareContext& ctx, const ConvShape& narrow) {
   const ConvShape s = with_channels_repeated(narrow);
   request_repeated<float>(ctx, narrow, s);
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_RETURN_IF_ERROR(
+      optional_bias(ctx, kDepthwiseConv2dOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   return Kernel([=](RunContext& run_ctx) {
     if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
     const float* input = repeated_input<float>(run_ctx, narrow, s);
     const float* weights = run_ctx.input(1).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
-    const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
+    const kernels::FloatOutput finish = float_output(run_ctx, kDepthwiseConv2dOperands.bias, range);
     constexpr double kLeast = 60'000;
     constexpr std::int64_t kTogether = 2, kBlock = 32;  // rows; channels
     // Channels with several outputs stay together: the reference computes them.
@@ -208,42 +212,46 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& narrow) {
   });
 }
 
-Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> depthwise_conv_2d_prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
-  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels, {DataType::kInt8}));
-  const FromTensor<Weights16> packed = widened(weights, 0);
+  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid,
+                        hybrid_output(ctx, kDepthwiseConv2dOperands, s.output_channels, {DataType::kInt8}));
+  const FromTensor<Weights16> packed = depthwise_conv_2d_widened(weights, 0);
   const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
   return Kernel([=](RunContext& run_ctx) {
     if (run_ctx.output(0).elements() == 0) return ok_status();
     const auto values = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
-    run_int(run_ctx, s, quantized.values.data(), quantized.zero_points, *values, kernels::kRunOf8BitProducts,
-            hybrid_sink(run_ctx, hybrid, quantized.scales, kOperands.bias, s.y.output * s.x.output, s.output_channels));
+    depthwise_conv_2d_run_int(run_ctx, s, quantized.values.data(), quantized.zero_points, *values,
+                              kernels::kRunOf8BitProducts,
+                              hybrid_sink(run_ctx, hybrid, quantized.scales, kDepthwiseConv2dOperands.bias,
+                                          s.y.output * s.x.output, s.output_channels));
     return ok_status();
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Result<Kernel> depthwise_conv_2d_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, depthwise_conv_2d_shape_of(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+      return ctx.input(1).type == DataType::kFloat32 ? depthwise_conv_2d_prepare_float(ctx, s)
+                                                     : depthwise_conv_2d_prepare_hybrid(ctx, s);
     case DataType::kUInt8: {
-      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
-      return quantized_kernel<std::uint8_t>(ctx, s, scaling);
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kDepthwiseConv2dOperands, s.output_channels));
+      return depthwise_conv_2d_quantized_kernel<std::uint8_t>(ctx, s, scaling);
     }
     case DataType::kInt8: {
-      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
-                            int8_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8, DataType::kInt4}));
-      return quantized_kernel<std::int8_t>(ctx, s, scaling);
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, int8_scaling(ctx, kDepthwiseConv2dOperands, s.output_channels,
+                                                                   {DataType::kInt8, DataType::kInt4}));
+      return depthwise_conv_2d_quantized_kernel<std::int8_t>(ctx, s, scaling);
     }
     case DataType::kInt16: {
-      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
-                            int16_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8}, {DataType::kInt64}));
-      return quantized_kernel<std::int16_t>(ctx, s, scaling);
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, int16_scaling(ctx, kDepthwiseConv2dOperands, s.output_channels,
+                                                                    {DataType::kInt8}, {DataType::kInt64}));
+      return depthwise_conv_2d_quantized_kernel<std::int16_t>(ctx, s, scaling);
     }
     default:
       return unsupported_types(ctx);
@@ -255,7 +263,7 @@ std::string is_dilated(const OpContext& ctx) {
   return y <= 1 && x <= 1 ? "" : fmt::format("the dilation is {} in y and {} in x", y, x);
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kDepthwiseConv2dChipRules[] = {
     {
         .id = "depthwise-dilation",
         .says = "It is not dilated.",
@@ -273,12 +281,12 @@ constinit const OpDef depthwise_conv_2d_op =
     define({.name = name_of(Op::DEPTHWISE_CONV_2D),
             .summary = "2-D convolution of each channel on its own.",
             .inputs = {2, 3},
-            .attributes = kAttributes,
+            .attributes = kDepthwiseConv2dAttributes,
             .types = "float32; uint8; int8 (weights int8 or int4, per tensor or per channel); int16 (weights int8, "
                      "bias int64); hybrid: float32 with int8 weights",
             .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2})}});
+            .infer = depthwise_conv_2d_infer,
+            .prepare = depthwise_conv_2d_prepare,
+            .chip = {.first_runtime = 10, .rules = kDepthwiseConv2dChipRules, .parameters = input_set({1, 2})}});
 
 }  // namespace reef::ops

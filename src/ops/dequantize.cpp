@@ -49,7 +49,7 @@ Result<Kernel> packed(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> dequantize_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   switch (ctx.input(0).type) {
     case DataType::kInt8:
@@ -78,7 +78,7 @@ constinit const OpDef dequantize_op = define(
      .types =
          "int8, uint8, int4, uint4, int2 (per tensor or per channel) to float32; int16 to float32; float16 to float32",
      .form = Form::kUnary,
-     .prepare = prepare,
+     .prepare = dequantize_prepare,
      .chip = {.instead =
                   "At the end of a model, give it 8-bit outputs (inference_output_type) and scale them where they are "
                   "used. In the middle, replace what stands behind it: the converter left that in floating point.",

@@ -21,7 +21,7 @@ namespace {
 using kernels::Box;
 using kernels::CenteredBox;
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kDetectionPostprocessAttributes[] = {
     {"max_detections", "most boxes to report"},
     {"max_classes_per_detection", "classes reported for each box, the fast way"},
     {"detections_per_class", "most boxes kept of each class, the regular way; 100 if absent"},
@@ -34,7 +34,7 @@ constexpr AttributeDoc kAttributes[] = {
 constexpr int kCoordinates = 4;
 constexpr std::int32_t kDefaultDetectionsPerClass = 100;
 
-struct Options {
+struct DetectionPostprocessOptions {
   std::int32_t max_detections = 0;
   std::int32_t max_classes_per_detection = 0;
   std::int32_t detections_per_class = 0;
@@ -45,7 +45,7 @@ struct Options {
   CenteredBox scales;
 };
 
-Status check_options(const Options& options) {
+Status check_options(const DetectionPostprocessOptions& options) {
   REEF_REQUIRE(options.max_detections >= 1, "max_detections is {}; it must be at least 1", options.max_detections);
   REEF_REQUIRE(options.max_classes_per_detection >= 1, "max_classes_per_detection is {}; it must be at least 1",
                options.max_classes_per_detection);
@@ -57,9 +57,9 @@ Status check_options(const Options& options) {
   return ok_status();
 }
 
-Result<Options> read_options(const OpContext& ctx) {
+Result<DetectionPostprocessOptions> detection_postprocess_read_options(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions map, FlexOptions::parse(ctx.op().custom_options));
-  Options options;
+  DetectionPostprocessOptions options;
   REEF_ASSIGN_OR_RETURN(options.max_detections, map.get_int("max_detections"));
   REEF_ASSIGN_OR_RETURN(options.max_classes_per_detection, map.get_int("max_classes_per_detection"));
   REEF_ASSIGN_OR_RETURN(options.detections_per_class, map.get_int("detections_per_class", kDefaultDetectionsPerClass));
@@ -75,8 +75,8 @@ Result<Options> read_options(const OpContext& ctx) {
   return options;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Options options, read_options(ctx));
+Status detection_postprocess_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const DetectionPostprocessOptions options, detection_postprocess_read_options(ctx));
   const std::int64_t places = std::int64_t{options.max_detections} * options.max_classes_per_detection;
   REEF_REQUIRE(places <= std::numeric_limits<std::int32_t>::max() / kCoordinates,
                "{} detections of {} classes are too many", options.max_detections, options.max_classes_per_detection);
@@ -111,7 +111,7 @@ class Reals {
 // The op while it runs.
 struct Detector {
   RunContext& ctx;
-  const Options& options;
+  const DetectionPostprocessOptions& options;
   std::span<const Box> boxes;
   std::span<const float> scores;  // [boxes, row]
   std::int64_t row = 0;           // classes, with background if there is one, which comes first
@@ -133,7 +133,7 @@ struct Detector {
 };
 
 void detect_fast(Detector& detector) {
-  const Options& options = detector.options;
+  const DetectionPostprocessOptions& options = detector.options;
   const auto classes = static_cast<std::size_t>(std::min(options.max_classes_per_detection, options.num_classes));
   std::vector<float> best(detector.boxes.size());
   detector.ctx.parallel_for(static_cast<std::int64_t>(best.size()), 256, [&](std::int64_t begin, std::int64_t end) {
@@ -154,19 +154,20 @@ void detect_fast(Detector& detector) {
   }
 }
 
-struct Candidate {
+struct DetectionPostprocessCandidate {
   std::int32_t box = 0;
   std::int32_t klass = 0;
   float score = 0;
 };
 
 // The boxes that remain of one class.
-std::vector<Candidate> detect_class(const Detector& detector, std::int32_t klass, std::int32_t max_boxes) {
+std::vector<DetectionPostprocessCandidate> detect_class(const Detector& detector, std::int32_t klass,
+                                                        std::int32_t max_boxes) {
   std::vector<float> scores(detector.boxes.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     scores[i] = detector.class_scores(static_cast<std::int32_t>(i))[at(klass)];
   }
-  std::vector<Candidate> candidates;
+  std::vector<DetectionPostprocessCandidate> candidates;
   for (const std::int32_t box : kernels::suppress_overlaps(detector.ctx.environment()->threads(), detector.boxes,
                                                            scores, detector.limits(max_boxes))) {
     candidates.push_back({box, klass, scores[at(box)]});
@@ -176,28 +177,30 @@ std::vector<Candidate> detect_class(const Detector& detector, std::int32_t klass
 
 void detect_regular(Detector& detector) {
   constexpr std::int32_t kClassesAtOnce = 256;  // bounds memory; the result does not depend on it
-  const Options& options = detector.options;
+  const DetectionPostprocessOptions& options = detector.options;
   const std::int32_t per_class = std::min(options.detections_per_class, options.max_detections);
-  std::vector<Candidate> best;
+  std::vector<DetectionPostprocessCandidate> best;
   for (std::int64_t first = 0; first < options.num_classes; first += kClassesAtOnce) {
     const std::int64_t count = std::min<std::int64_t>(kClassesAtOnce, options.num_classes - first);
-    std::vector<std::vector<Candidate>> by_class(static_cast<std::size_t>(count));
+    std::vector<std::vector<DetectionPostprocessCandidate>> by_class(static_cast<std::size_t>(count));
     detector.ctx.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         by_class[at(i)] = detect_class(detector, static_cast<std::int32_t>(first + i), per_class);
       }
     });
     // Class after class: of equal scores the earlier class comes first, and the list never grows beyond its limit.
-    for (const std::vector<Candidate>& candidates : by_class) {
+    for (const std::vector<DetectionPostprocessCandidate>& candidates : by_class) {
       const auto middle = static_cast<std::ptrdiff_t>(best.size());
       best.insert(best.end(), candidates.begin(), candidates.end());
       std::inplace_merge(best.begin(), best.begin() + middle, best.end(),
-                         [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+                         [](const DetectionPostprocessCandidate& a, const DetectionPostprocessCandidate& b) {
+                           return a.score > b.score;
+                         });
       best.resize(std::min(best.size(), static_cast<std::size_t>(options.max_detections)));
     }
     if (detector.ctx.environment()->threads().past_deadline()) return;  // the interpreter reports it
   }
-  for (const Candidate& candidate : best) {
+  for (const DetectionPostprocessCandidate& candidate : best) {
     detector.put(detector.count++, candidate.box, candidate.klass, candidate.score);
   }
 }
@@ -206,7 +209,8 @@ struct Quantizations {
   QuantParams boxes, scores, anchors;
 };
 
-Status run(RunContext& ctx, const Options& options, const Quantizations& quantizations) {
+Status detection_postprocess_run(RunContext& ctx, const DetectionPostprocessOptions& options,
+                                 const Quantizations& quantizations) {
   const std::int64_t box_count = ctx.input(0).shape[1], row = ctx.input(1).shape[2];
   const std::span<Box> boxes(reinterpret_cast<Box*>(ctx.scratch().data()), static_cast<std::size_t>(box_count));
   const Reals encoded(ctx.input(0), quantizations.boxes), anchors(ctx.input(2), quantizations.anchors);
@@ -231,7 +235,7 @@ Status run(RunContext& ctx, const Options& options, const Quantizations& quantiz
   return ok_status();
 }
 
-Status check_shapes(const PrepareContext& ctx, const Options& options) {
+Status check_shapes(const PrepareContext& ctx, const DetectionPostprocessOptions& options) {
   const Tensor& boxes = ctx.input(0);
   const Tensor& scores = ctx.input(1);
   const Tensor& anchors = ctx.input(2);
@@ -255,8 +259,8 @@ Result<QuantParams> quantization_of(const Tensor& tensor, std::string_view role)
   return per_tensor_quantization(tensor, role);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Options options, read_options(ctx));
+Result<Kernel> detection_postprocess_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const DetectionPostprocessOptions options, detection_postprocess_read_options(ctx));
   REEF_RETURN_IF_ERROR(check_shapes(ctx, options));
   Quantizations quantizations;
   REEF_ASSIGN_OR_RETURN(quantizations.boxes, quantization_of(ctx.input(0), "boxes"));
@@ -269,7 +273,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   const bool dequantizes = ctx.input(1).type != DataType::kFloat32;
   ctx.request_scratch(ctx.input(0).shape[1] * static_cast<std::int64_t>(sizeof(Box)) +
                       (dequantizes ? ctx.input(1).elements() * static_cast<std::int64_t>(sizeof(float)) : 0));
-  return Kernel([options, quantizations](RunContext& run_ctx) { return run(run_ctx, options, quantizations); });
+  return Kernel([options, quantizations](RunContext& run_ctx) {
+    return detection_postprocess_run(run_ctx, options, quantizations);
+  });
 }
 
 }  // namespace
@@ -279,11 +285,11 @@ constinit const OpDef detection_postprocess_op =
             .summary = "Decodes detected boxes and drops those that overlap better ones.",
             .inputs = {3, 3},
             .outputs = {4, 4},
-            .attributes = kAttributes,
+            .attributes = kDetectionPostprocessAttributes,
             .types = "float32; uint8 and int8 inputs, dequantized",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = detection_postprocess_infer,
+            .prepare = detection_postprocess_prepare,
             .chip = {.instead = "It belongs on the CPU: as the last op it costs little."}});
 
 }  // namespace reef::ops

@@ -15,7 +15,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kDivAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the quotient"}};
 
 // A kernel that refuses `zero` among the divisors and then divides.
@@ -28,7 +28,7 @@ Kernel checked_kernel(const PrepareContext& ctx, T zero, F f) {
 }
 
 template <typename T>
-Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
+Result<Kernel> div_prepare_quantized(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams a, per_tensor_quantization(ctx.input(0), "input 0"));
   REEF_ASSIGN_OR_RETURN(const QuantParams b, per_tensor_quantization(ctx.input(1), "input 1"));
   REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
@@ -41,7 +41,7 @@ Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> div_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   switch (ctx.input(0).type) {
     case DataType::kFloat32: {
@@ -57,11 +57,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
       });
     }
     case DataType::kInt8:
-      return prepare_quantized<std::int8_t>(ctx);
+      return div_prepare_quantized<std::int8_t>(ctx);
     case DataType::kUInt8:
-      return prepare_quantized<std::uint8_t>(ctx);
+      return div_prepare_quantized<std::uint8_t>(ctx);
     case DataType::kInt16:
-      return prepare_quantized<std::int16_t>(ctx);
+      return div_prepare_quantized<std::int16_t>(ctx);
     default:
       return unsupported_types(ctx);
   }
@@ -71,7 +71,7 @@ std::string divides_computed(const OpContext& ctx) {
   return has_table(ctx.op()) ? "" : "it divides by something computed";
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kDivChipRules[] = {{
     .id = "div-numerator",
     .says = "The first operand is a constant of one number, and one pass by a table of Reef's own comes near enough.",
     .suggestion = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square.",
@@ -87,13 +87,13 @@ constexpr ChipRule kChipRules[] = {{
 constinit const OpDef div_op =
     define({.name = name_of(Op::DIV),
             .summary = "Element-wise quotient, with broadcasting.",
-            .attributes = kAttributes,
+            .attributes = kDivAttributes,
             .types = "float32; int8; uint8; int16; int32",
             .form = Form::kBinary,
             .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
-            .prepare = prepare,
+            .prepare = div_prepare,
             .chip = {.first_runtime = 10,
-                     .rules = kChipRules,
+                     .rules = kDivChipRules,
                      .evidence = "Reef's own activation table; Google's compilers leave it on the CPU. Nothing of it "
                                  "has run on silicon."}});
 

@@ -9,7 +9,7 @@
 namespace reef::ops {
 namespace {
 
-Status run(RunContext& ctx) {
+Status dynamic_update_slice_run(RunContext& ctx) {
   const Tensor& operand = ctx.input(0);
   const Tensor& update = ctx.input(1);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(operand, "operand"));
@@ -29,7 +29,7 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> dynamic_update_slice_prepare(PrepareContext& ctx) {
   const Tensor& operand = ctx.input(0);
   const Tensor& update = ctx.input(1);
   REEF_RETURN_IF_ERROR(check_moved(operand, ctx.output(0)));
@@ -42,7 +42,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(2), "start", {DataType::kInt32, DataType::kInt64}));
   REEF_REQUIRE(ctx.input(2).shape == Shape({rank}), "start ('{}') has shape {}; [{}] is needed", ctx.input(2).name,
                ctx.input(2).shape.to_string(), rank);
-  return Kernel(run);
+  return Kernel(dynamic_update_slice_run);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ constinit const OpDef dynamic_update_slice_op = define({.name = name_of(Op::DYNA
                                                         .inputs = {3, 3},
                                                         .types = kWholeByteTypes,
                                                         .infer = infer_same_shape,
-                                                        .prepare = prepare,
+                                                        .prepare = dynamic_update_slice_prepare,
                                                         .chip = {.instead = "Join the parts with CONCATENATION."}});
 
 }  // namespace reef::ops

@@ -9,12 +9,12 @@
 namespace reef::ops {
 namespace {
 
-float elu(float x) { return x < 0.0f ? std::expm1(x) : x; }
+float elu_elu(float x) { return x < 0.0f ? std::expm1(x) : x; }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> elu_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   if (ctx.input(0).type == DataType::kFloat32) return float_function_kernel(kernels::elus);
-  if (ctx.input(0).type == DataType::kInt8) return table8_kernel<std::int8_t>(ctx, elu);
+  if (ctx.input(0).type == DataType::kInt8) return table8_kernel<std::int8_t>(ctx, elu_elu);
   return unsupported_types(ctx);
 }
 
@@ -25,7 +25,7 @@ constinit const OpDef elu_op = define({.name = name_of(Op::ELU),
                                        .types = "float32; int8",
                                        .form = Form::kUnary,
                                        .traits = trait_set({Trait::kKeepsNonNegative}),
-                                       .prepare = prepare,
+                                       .prepare = elu_prepare,
                                        .chip = {.instead = "Use RELU or PRELU when training.", .rewrite = "elu"}});
 
 }  // namespace reef::ops

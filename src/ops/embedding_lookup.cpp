@@ -16,7 +16,7 @@ namespace {
 constexpr int kIds = 0;
 constexpr int kTable = 1;
 
-Status infer(InferContext& ctx) {
+Status embedding_lookup_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kIds), "ids", 1, 1));
   REEF_REQUIRE(ctx.input(kTable).shape.rank() >= 2, "table ('{}') has shape {}; two or more dimensions are needed",
                ctx.input(kTable).name, ctx.input(kTable).shape.to_string());
@@ -69,7 +69,7 @@ Result<Kernel> prepare_dequantizing(const PrepareContext& ctx, std::int64_t colu
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> embedding_lookup_prepare(PrepareContext& ctx) {
   const Tensor& table = ctx.input(kTable);
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kIds), "ids", {DataType::kInt32}));
   const int bits = ir::bits_per_element(table.type);
@@ -95,8 +95,8 @@ constinit const OpDef embedding_lookup_op = define(
      .summary = "Picks rows of a table by number.",
      .inputs = {2, 2},
      .types = "any type of fixed size (rows are copied); hybrid: int8, uint8, int4 or int2 table to float32",
-     .infer = infer,
-     .prepare = prepare,
+     .infer = embedding_lookup_infer,
+     .prepare = embedding_lookup_prepare,
      .chip = {
          .instead =
              "Look rows up on the CPU and give the model the result, or use FULLY_CONNECTED on a one-hot input."}});

@@ -9,7 +9,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> exp_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const auto exponential = [](float x) { return std::exp(x); };
   switch (ctx.input(0).type) {
@@ -32,7 +32,7 @@ constinit const OpDef exp_op =
             .types = "float32; int8; int16",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kNeverNegative}),
-            .prepare = prepare,
+            .prepare = exp_prepare,
             .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant.", .rewrite = "unary"}});
 
 }  // namespace reef::ops

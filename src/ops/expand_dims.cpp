@@ -7,7 +7,7 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status expand_dims_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::int64_t value, integer(ctx.input(1), "axis"));
   const Shape& input = ctx.input(0).shape;
@@ -27,7 +27,7 @@ constinit const OpDef expand_dims_op =
             .same_bytes = true,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
-            .infer = infer,
+            .infer = expand_dims_infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 12, .parameters = input_set({1}), .evidence = chip::kStamped12}});
 

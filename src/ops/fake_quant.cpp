@@ -12,12 +12,12 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"min", "lower end of the range"},
-                                        {"max", "upper end of the range, above min"},
-                                        {"num_bits", "2 to 16"},
-                                        {"narrow_range", "must be false"}};
+constexpr AttributeDoc kFakeQuantAttributes[] = {{"min", "lower end of the range"},
+                                                 {"max", "upper end of the range, above min"},
+                                                 {"num_bits", "2 to 16"},
+                                                 {"narrow_range", "must be false"}};
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> fake_quant_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   if (ctx.attributes().get_bool("narrow_range"))
@@ -47,10 +47,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef fake_quant_op =
     define({.name = name_of(Op::FAKE_QUANT),
             .summary = "Rounds float32 to what a quantized tensor could hold.",
-            .attributes = kAttributes,
+            .attributes = kFakeQuantAttributes,
             .types = "float32",
             .form = Form::kUnary,
-            .prepare = prepare,
+            .prepare = fake_quant_prepare,
             .chip = {.instead = "Convert the model with full integer quantization, which removes it."}});
 
 }  // namespace reef::ops

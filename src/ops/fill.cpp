@@ -10,7 +10,7 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status fill_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "dims", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "dims", 1, 1));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> dims, ctx.ints(0));
@@ -24,7 +24,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(output));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> fill_prepare(PrepareContext& ctx) {
   const Tensor& value = ctx.input(1);
   REEF_RETURN_IF_ERROR(require_rank(value, "value", 0, 0));
   REEF_RETURN_IF_ERROR(require_same_type(value, ctx.output(0)));
@@ -44,8 +44,8 @@ constinit const OpDef fill_op =
             .summary = "Makes a tensor with one value everywhere.",
             .inputs = {2, 2},
             .types = "any of 8, 16, 32 or 64 bits; shape: int32, int64",
-            .infer = infer,
-            .prepare = prepare,
+            .infer = fill_infer,
+            .prepare = fill_prepare,
             .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",
                      .rewrite = "fixed-shapes"}});
 

@@ -7,8 +7,8 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::int64_t kPixelStep = 24;      // pixels that a kernel handles together
-constexpr double kFewestProducts = 250'000;  // some 5 microseconds
+constexpr std::int64_t kFloatPanelsPixelStep = 24;  // pixels that a kernel handles together
+constexpr double kFewestProducts = 250'000;         // some 5 microseconds
 
 bool leaves_image(const kernels::ConvAxis& axis) {
   return axis.pad_before > 0 ||
@@ -44,7 +44,7 @@ void run_float_convolution(const RunContext& ctx, const kernels::ConvShape& s, c
                                  });
   }
   const kernels::FloatPanels& panels = weights.panels;
-  const PanelBlocks blocks = panel_blocks(ctx, s, panels.panels(), kFewestProducts, kPixelStep);
+  const PanelBlocks blocks = panel_blocks(ctx, s, panels.panels(), kFewestProducts, kFloatPanelsPixelStep);
   for_each_panel_block(ctx, s, panels.panels(), blocks,
                        [&](std::int64_t group, std::int64_t pixel_begin, std::int64_t pixel_end,
                            std::int64_t panel_begin, std::int64_t panel_end) {

@@ -25,17 +25,17 @@ T floor_quotient(T a, T b) {
 }
 
 template <typename T>
-Kernel make_kernel(const PrepareContext& ctx) {
+Kernel floor_div_make_kernel(const PrepareContext& ctx) {
   return [divide = binary_kernel<T>(ctx, [](T a, T b) { return floor_quotient(a, b); })](RunContext& run) -> Status {
     REEF_RETURN_IF_ERROR(require_no_zero<T>(run.input(1), 0));
     return divide(run);
   };
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> floor_div_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   return for_element_type<float, std::int8_t, std::int16_t, std::int32_t>(
-      ctx, ctx.input(0).type, [&]<typename T>() { return make_kernel<T>(ctx); });
+      ctx, ctx.input(0).type, [&]<typename T>() { return floor_div_make_kernel<T>(ctx); });
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ constinit const OpDef floor_div_op = define({.name = name_of(Op::FLOOR_DIV),
                                              .summary = "Element-wise quotient rounded down, with broadcasting.",
                                              .types = "float32; int8; int16; int32",
                                              .form = Form::kBinary,
-                                             .prepare = prepare,
+                                             .prepare = floor_div_prepare,
                                              .chip = {.instead = "Divide on the CPU behind the model."}});
 
 }  // namespace reef::ops

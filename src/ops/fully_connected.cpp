@@ -26,8 +26,8 @@ using kernels::ConvShape;
 using kernels::PackedRows;
 using kernels::Rounding;
 
-constexpr ConvOperands kOperands = {};
-constexpr AttributeDoc kAttributes[] = {
+constexpr ConvOperands kFullyConnectedOperands = {};
+constexpr AttributeDoc kFullyConnectedAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
     {"weights_format", "DEFAULT; SHUFFLED4x16INT8 is not supported"},
     {"keep_num_dims", "keep the input's leading dimensions instead of flattening to two"},
@@ -36,7 +36,7 @@ constexpr AttributeDoc kAttributes[] = {
 };
 
 // Rows times units, as a 1x1 convolution of `rows` images of one pixel.
-Result<ConvShape> shape_of(const OpContext& ctx) {
+Result<ConvShape> fully_connected_shape_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   const Tensor& weights = ctx.input(1);
   const std::string_view format = ctx.attributes().get_enum("weights_format", "DEFAULT");
@@ -67,8 +67,8 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
   return s;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Status fully_connected_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, fully_connected_shape_of(ctx));
   const auto units = static_cast<std::int32_t>(s.output_channels);
   if (ctx.attributes().get_bool("keep_num_dims")) {
     Shape shape = ctx.input(0).shape;
@@ -89,11 +89,11 @@ Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, cons
     REEF_RETURN_IF_ERROR(channel_scales(weights, 0).status());
     ctx.note(
         "TFLite 2.9 takes weights with a scale per channel for zeros, so every output of this layer is its zero point");
-    return dense_kernel<In, Out>(ctx, s, kOperands, {kRounding, {0.0}, 0});
+    return dense_kernel<In, Out>(ctx, s, kFullyConnectedOperands, {kRounding, {0.0}, 0});
   }
   REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
-  return dense_kernel<In, Out>(ctx, s, kOperands, {kRounding, {factor}, w.zero_point});
+  return dense_kernel<In, Out>(ctx, s, kFullyConnectedOperands, {kRounding, {factor}, w.zero_point});
 }
 
 // Scaling in double, as in the current release.
@@ -103,11 +103,11 @@ Result<Kernel> current_kernel(const PrepareContext& ctx, const ConvShape& s, con
   REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), weights, 0, ctx.output(0)));
   if (weights.quantization->is_per_axis()) {
     REEF_RETURN_IF_ERROR(require_symmetric(weights));
-    return dense_kernel<In, Out>(ctx, s, kOperands, {rounding, factors, 0});
+    return dense_kernel<In, Out>(ctx, s, kFullyConnectedOperands, {rounding, factors, 0});
   }
   REEF_RETURN_IF_ERROR(tensor_factor(ctx.input(0), weights, bias, ctx.output(0)).status());  // checks the bias's scale
   REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
-  return dense_kernel<In, Out>(ctx, s, kOperands, {rounding, {factors[0]}, w.zero_point});
+  return dense_kernel<In, Out>(ctx, s, kFullyConnectedOperands, {rounding, {factors[0]}, w.zero_point});
 }
 
 Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
@@ -115,7 +115,8 @@ Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt8, DataType::kInt16}));
   REEF_REQUIRE(!ctx.input(1).quantization->is_per_axis(), "weights ('{}') are uint8; they must have a single scale",
                ctx.input(1).name);
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kOperands.bias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
+                        optional_bias(ctx, kFullyConnectedOperands.bias, {DataType::kInt32}, s.output_channels));
   if (ctx.output(0).type == DataType::kUInt8) {
     return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
                           : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
@@ -125,11 +126,12 @@ Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
                         : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
 }
 
-Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> fully_connected_prepare_int8(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
   REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kOperands.bias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
+                        optional_bias(ctx, kFullyConnectedOperands.bias, {DataType::kInt32}, s.output_channels));
   if (weights.type == DataType::kInt8 && as_in_2_9(ctx)) return kernel_of_2_9<std::int8_t, std::int8_t>(ctx, s, bias);
   if (weights.type != DataType::kInt8) REEF_RETURN_IF_ERROR(require_symmetric(weights));
   return current_kernel<std::int8_t, std::int8_t>(ctx, s, bias, Rounding::kReal32);
@@ -143,10 +145,11 @@ Result<Kernel> int16_weights_kernel(const PrepareContext& ctx, const ConvShape& 
     REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
     factors = {factor};
   }
-  return dense_kernel<std::int16_t, std::int16_t>(ctx, s, kOperands, {Rounding::kFixedPoint48, factors, 0});
+  return dense_kernel<std::int16_t, std::int16_t>(ctx, s, kFullyConnectedOperands,
+                                                  {Rounding::kFixedPoint48, factors, 0});
 }
 
-Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> fully_connected_prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
   REEF_RETURN_IF_ERROR(
       require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2, DataType::kInt16}));
@@ -154,8 +157,8 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   for (const Tensor* tensor : {&ctx.input(0), &weights, &ctx.output(0)}) {
     REEF_RETURN_IF_ERROR(require_symmetric(*tensor));
   }
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
-                        optional_bias(ctx, kOperands.bias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kFullyConnectedOperands.bias,
+                                                          {DataType::kInt32, DataType::kInt64}, s.output_channels));
   const bool wraps = sums_wrap(ctx, bias);
   if (weights.type == DataType::kInt16) return int16_weights_kernel(ctx, s, bias);
   if (weights.type == DataType::kInt8 && !wraps && as_in_2_9(ctx)) {
@@ -164,27 +167,27 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);
 }
 
-Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> fully_connected_prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid,
-                        hybrid_output(ctx, kOperands, s.output_channels,
+                        hybrid_output(ctx, kFullyConnectedOperands, s.output_channels,
                                       {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
   const kernels::FloatQuantizer quantizer =
       float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
-  if (kernels::has_byte_panels()) return hybrid_panels_kernel(ctx, s, kOperands, hybrid, quantizer);
+  if (kernels::has_byte_panels()) return hybrid_panels_kernel(ctx, s, kFullyConnectedOperands, hybrid, quantizer);
   const FromTensor<PackedRows> packed = hybrid_rows(ctx.input(1), s.depth());
   return Kernel([=](RunContext& run_ctx) {
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.depth(), quantizer);
     run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
-                    hybrid_sink(run_ctx, hybrid, quantized.scales, kOperands.bias, 1, s.output_channels));
+                    hybrid_sink(run_ctx, hybrid, quantized.scales, kFullyConnectedOperands.bias, 1, s.output_channels));
     return ok_status();
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Result<Kernel> fully_connected_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, fully_connected_shape_of(ctx));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   if (s.depth() == 0 || ctx.output(0).elements() == 0) {
     return Kernel([](RunContext& run_ctx) {
@@ -194,15 +197,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      if (ctx.input(1).type != DataType::kFloat32) return prepare_hybrid(ctx, s);
+      if (ctx.input(1).type != DataType::kFloat32) return fully_connected_prepare_hybrid(ctx, s);
       REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
-      return float_panels_kernel(ctx, s, kOperands);
+      return float_panels_kernel(ctx, s, kFullyConnectedOperands);
     case DataType::kUInt8:
       return prepare_uint8(ctx, s);
     case DataType::kInt8:
-      return prepare_int8(ctx, s);
+      return fully_connected_prepare_int8(ctx, s);
     case DataType::kInt16:
-      return prepare_int16(ctx, s);
+      return fully_connected_prepare_int16(ctx, s);
     default:
       return unsupported_types(ctx);
   }
@@ -219,7 +222,7 @@ std::string has_rows_and_columns(const OpContext& ctx) {
   return above_1 <= 1 ? "" : fmt::format("output is {}", chip::shape_text(output));
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kFullyConnectedChipRules[] = {
     {
         .id = "fully-connected-format",
         .says = "Weights are stored in the default format.",
@@ -246,16 +249,16 @@ constinit const OpDef fully_connected_op = define(
      .summary = "Rows of the input times a matrix of weights.",
      .inputs = {2, 3},
      .outputs = {1, 2},
-     .attributes = kAttributes,
+     .attributes = kFullyConnectedAttributes,
      .types = "float32; uint8 (output uint8 or int16); int8 (weights int8, int4 or int2, per tensor or per channel); "
               "int16 (weights int8, int4, int2 or int16; bias int32 or int64); hybrid: float32 with int8, uint8, int4 "
               "or int2 weights",
      .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage}),
-     .infer = infer,
-     .prepare = prepare,
+     .infer = fully_connected_infer,
+     .prepare = fully_connected_prepare,
      .chip = {.first_runtime = 10,
               .newest_version = 4,
-              .rules = kChipRules,
+              .rules = kFullyConnectedChipRules,
               .parameters = input_set({1, 2}),
               .evidence =
                   "Version 4 is seen mapped, also with a scale per output; a user's log refuses the version that "

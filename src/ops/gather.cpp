@@ -12,8 +12,8 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"axis", "dimension to pick from; negative counts from the end"},
-                                        {"batch_dims", "leading dimensions that input and indices share"}};
+constexpr AttributeDoc kGatherAttributes[] = {{"axis", "dimension to pick from; negative counts from the end"},
+                                              {"batch_dims", "leading dimensions that input and indices share"}};
 
 struct Dims {
   int axis = 0;
@@ -38,7 +38,7 @@ Result<Dims> dims_of(const OpContext& ctx) {
   return dims;
 }
 
-Status infer(InferContext& ctx) {
+Status gather_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Dims dims, dims_of(ctx));
   const Shape& input = ctx.input(0).shape;
   const Shape& indices = ctx.input(1).shape;
@@ -49,7 +49,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(shape));
 }
 
-Status run(RunContext& ctx, Dims dims) {
+Status gather_run(RunContext& ctx, Dims dims) {
   const Tensor& input = ctx.input(0);
   const Shape& shape = input.shape;
   const std::int64_t count = ctx.input(1).elements();
@@ -82,11 +82,11 @@ Status run(RunContext& ctx, Dims dims) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> gather_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(check_indices(ctx.input(1)));
   REEF_ASSIGN_OR_RETURN(const Dims dims, dims_of(ctx));
-  return Kernel([dims](RunContext& run_ctx) { return run(run_ctx, dims); });
+  return Kernel([dims](RunContext& run_ctx) { return gather_run(run_ctx, dims); });
 }
 
 }  // namespace
@@ -95,11 +95,11 @@ constinit const OpDef gather_op =
     define({.name = name_of(Op::GATHER),
             .summary = "Picks slices by index.",
             .inputs = {2, 2},
-            .attributes = kAttributes,
+            .attributes = kGatherAttributes,
             .types = kWholeByteTypes,
             .traits = trait_set({Trait::kKeepsNonNegative}),
-            .infer = infer,
-            .prepare = prepare,
+            .infer = gather_infer,
+            .prepare = gather_prepare,
             .chip = {.instead = "Where the indices are constant, use STRIDED_SLICE and CONCATENATION, or a CONV_2D "
                                 "with a 1x1 filter that selects channels.",
                      .rewrite = "gather"}});

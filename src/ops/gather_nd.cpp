@@ -21,7 +21,7 @@ Result<int> depth_of(const OpContext& ctx) {
   return indices.shape.last();
 }
 
-Status infer(InferContext& ctx) {
+Status gather_nd_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int depth, depth_of(ctx));
   Shape shape;
   for (int d = 0; d + 1 < ctx.input(1).shape.rank(); ++d) shape.push_back(ctx.input(1).shape[d]);
@@ -29,7 +29,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(shape));
 }
 
-Status run(RunContext& ctx, int depth) {
+Status gather_nd_run(RunContext& ctx, int depth) {
   const Tensor& input = ctx.input(0);
   const Shape& index_shape = ctx.input(1).shape;
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
@@ -47,13 +47,13 @@ Status run(RunContext& ctx, int depth) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> gather_nd_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(check_indices(ctx.input(1)));
   REEF_ASSIGN_OR_RETURN(const int depth, depth_of(ctx));
   REEF_REQUIRE(ctx.input(0).elements() > 0 || ctx.output(0).elements() == 0, "input '{}' has no elements to pick from",
                ctx.input(0).name);
-  return Kernel([depth](RunContext& run_ctx) { return run(run_ctx, depth); });
+  return Kernel([depth](RunContext& run_ctx) { return gather_nd_run(run_ctx, depth); });
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ constinit const OpDef gather_nd_op = define({.name = name_of(Op::GATHER_ND),
                                              .inputs = {2, 2},
                                              .types = kWholeByteTypes,
                                              .traits = trait_set({Trait::kKeepsNonNegative}),
-                                             .infer = infer,
-                                             .prepare = prepare,
+                                             .infer = gather_nd_infer,
+                                             .prepare = gather_nd_prepare,
                                              .chip = {.instead = "Gather on the CPU behind the model."}});
 
 }  // namespace reef::ops

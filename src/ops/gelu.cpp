@@ -14,7 +14,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"approximate", "use the tanh approximation"}};
+constexpr AttributeDoc kGeluAttributes[] = {{"approximate", "use the tanh approximation"}};
 
 float exact_gelu(float x) {
   constexpr float kMinusRootOfHalf = -0.70710678118654752440f;
@@ -26,7 +26,7 @@ float approximate_gelu(float x) {
   return 0.5f * x * (1.0f + std::tanh(kRootOfTwoOverPi * (x + 0.044715f * x * x * x)));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> gelu_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const bool is_approximate = ctx.attributes().get_bool("approximate");
   const auto gelu = is_approximate ? approximate_gelu : exact_gelu;
@@ -49,11 +49,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef gelu_op =
     define({.name = name_of(Op::GELU),
             .summary = "Gaussian error linear unit.",
-            .attributes = kAttributes,
+            .attributes = kGeluAttributes,
             .types = "float32; int8; uint8; int16",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kKeepsNonNegative}),
-            .prepare = prepare,
+            .prepare = gelu_prepare,
             .chip = {.first_runtime = 10,
                      .evidence = "Reef's own activation table; Google's compilers leave it on the CPU. Nothing of it "
                                  "has run on silicon."}});

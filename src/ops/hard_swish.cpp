@@ -38,7 +38,7 @@ std::int16_t saturating_shift_left(std::int16_t x, int amount) {
 }
 
 template <typename T>
-T hard_swish(T x, const HardSwishParams& p) {
+T hard_swish_hard_swish(T x, const HardSwishParams& p) {
   const auto raised = static_cast<std::int16_t>((x - p.input_zero_point) * 128);
   const std::int16_t unshifted_output = saturating_rounding_doubling_high_mul(raised, p.output_mantissa);
   std::int16_t gate = raised;
@@ -71,12 +71,12 @@ Result<Kernel> quantized_hard_swish(const OpContext& ctx) {
       numeric::mantissa_to_16_bits(gate_factor.mantissa),   gate_factor.shift};
   numeric::Table8<T> table;
   for (int i = std::numeric_limits<T>::min(); i <= std::numeric_limits<T>::max(); ++i) {
-    table[static_cast<std::uint8_t>(i)] = hard_swish(static_cast<T>(i), params);
+    table[static_cast<std::uint8_t>(i)] = hard_swish_hard_swish(static_cast<T>(i), params);
   }
   return map_kernel<T, T>([table](T x) { return table[static_cast<std::uint8_t>(x)]; });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> hard_swish_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
@@ -98,7 +98,7 @@ constinit const OpDef hard_swish_op = define(
      .types = "float32; int8; uint8",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .prepare = prepare,
+     .prepare = hard_swish_prepare,
      .chip = {.instead = "Use RELU6 when training, or write it as x * RELU6(x + 3) / 6.", .rewrite = "hard-swish"}});
 
 }  // namespace reef::ops

@@ -14,7 +14,7 @@ using kernels::ConvShape;
 constexpr std::int64_t kSumsTogether = 1 << 14;  // kept in the first caches, of one block of pixels
 constexpr std::int64_t kFewestPixels = 12;       // of a block
 
-kernels::BytePanels pack(const Tensor& tensor, const ConvShape& s) {
+kernels::BytePanels hybrid_panels_pack(const Tensor& tensor, const ConvShape& s) {
   Tensor weights = tensor;
   if (weights.type == DataType::kUInt8) weights.type = DataType::kInt8;  // so TFLite reads them
   kernels::BytePanels panels(s);
@@ -53,7 +53,7 @@ struct HybridRow {
 Kernel hybrid_panels_kernel(const PrepareContext& ctx, const ConvShape& s, const ConvOperands& at,
                             const HybridOutput& hybrid, kernels::FloatQuantizer quantizer) {
   const FromTensor<kernels::BytePanels> packed(ctx.input(at.weights),
-                                               [s](const Tensor& weights) { return pack(weights, s); });
+                                               [s](const Tensor& weights) { return hybrid_panels_pack(weights, s); });
   // Positions outside of the image count as the zero point, which each image has its own of.
   const bool is_by_image = has_padding(s.y) || has_padding(s.x);
   return [=](RunContext& run) {

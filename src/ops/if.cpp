@@ -9,10 +9,10 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"then_subgraph_index", "subgraph to run when the condition is true"},
-                                        {"else_subgraph_index", "subgraph to run when it is false"}};
+constexpr AttributeDoc kIfAttributes[] = {{"then_subgraph_index", "subgraph to run when the condition is true"},
+                                          {"else_subgraph_index", "subgraph to run when it is false"}};
 
-Status infer(InferContext& ctx) {
+Status if_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t then_index, subgraph_attribute(ctx, "then_subgraph_index"));
   REEF_ASSIGN_OR_RETURN(const std::int32_t else_index, subgraph_attribute(ctx, "else_subgraph_index"));
   REEF_ASSIGN_OR_RETURN(const std::vector<const Tensor*> arguments, call_arguments(ctx, 1));
@@ -27,7 +27,7 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> if_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "condition", {DataType::kBool}));
   REEF_REQUIRE(ctx.input(0).elements() == 1, "condition '{}' has shape {}; one element is needed", ctx.input(0).name,
                ctx.input(0).shape.to_string());
@@ -49,11 +49,11 @@ constinit const OpDef if_op =
             .summary = "Runs one of two subgraphs, chosen by a condition.",
             .inputs = {1, kAnyNumber},
             .outputs = {0, kAnyNumber},
-            .attributes = kAttributes,
+            .attributes = kIfAttributes,
             .types = "bool condition, operands of any type with a fixed element size",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = if_infer,
+            .prepare = if_prepare,
             .chip = {.instead = "Make one model per branch and choose between them on the CPU."}});
 
 }  // namespace reef::ops

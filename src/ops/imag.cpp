@@ -8,7 +8,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> imag_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kComplex64}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   return map_kernel<std::complex<float>, float>([](std::complex<float> x) { return x.imag(); });
@@ -20,7 +20,7 @@ constinit const OpDef imag_op = define({.name = name_of(Op::IMAG),
                                         .summary = "Imaginary part.",
                                         .types = "complex64 to float32",
                                         .infer = infer_same_shape,
-                                        .prepare = prepare,
+                                        .prepare = imag_prepare,
                                         .chip = {.instead = "Spectra are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -13,7 +13,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"fused_activation_function", "must be NONE"}};
+constexpr AttributeDoc kL2NormalizationAttributes[] = {{"fused_activation_function", "must be NONE"}};
 
 // Runs body(in, rows, depth, out) on parts of the rows.
 template <typename T, typename Body>
@@ -42,7 +42,7 @@ Result<Kernel> normalize_8bit(const OpContext& ctx, std::int32_t output_zero_poi
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> l2_normalization_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_REQUIRE(ctx.input(0).shape.rank() >= 1, "the input is a scalar; at least one dimension is needed");
   const std::string_view activation = ctx.attributes().get_enum("fused_activation_function", "NONE");
@@ -65,11 +65,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef l2_normalization_op = define({.name = name_of(Op::L2_NORMALIZATION),
                                                     .summary = "Rows divided by their Euclidean length.",
-                                                    .attributes = kAttributes,
+                                                    .attributes = kL2NormalizationAttributes,
                                                     .types = "float32; int8; uint8",
                                                     .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative}),
                                                     .infer = infer_same_shape,
-                                                    .prepare = prepare,
+                                                    .prepare = l2_normalization_prepare,
                                                     .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -7,7 +7,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> l2_pool_2d_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   return make_pool_kernel<float>(ctx, kernels::l2_pool);
@@ -20,7 +20,7 @@ constinit const OpDef l2_pool_2d_op = define({.name = name_of(Op::L2_POOL_2D),
                                               .attributes = kPoolAttributes,
                                               .types = "float32",
                                               .infer = infer_pool,
-                                              .prepare = prepare,
+                                              .prepare = l2_pool_2d_prepare,
                                               .chip = {.instead = "Use MUL, AVERAGE_POOL_2D and RSQRT."}});
 
 }  // namespace reef::ops

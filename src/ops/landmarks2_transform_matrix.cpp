@@ -13,7 +13,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kLandmarks2TransformMatrixAttributes[] = {
     {"left_rotation_idx, right_rotation_idx", "landmarks whose line gives the angle"},
     {"target_rotation_radians", "angle that this line gets"},
     {"subset_idxs", "landmarks around which the box goes"},
@@ -22,7 +22,7 @@ constexpr AttributeDoc kAttributes[] = {
 
 using Matrix = std::array<float, 16>;
 
-Matrix product(const Matrix& a, const Matrix& b) {
+Matrix landmarks2_transform_matrix_product(const Matrix& a, const Matrix& b) {
   Matrix result{};
   for (std::size_t row = 0; row < 4; ++row) {
     for (std::size_t column = 0; column < 4; ++column) {
@@ -41,7 +41,7 @@ Matrix turned(float angle) {
   return {c, -s, 0, 0, s, c, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
 }
 
-struct Options {
+struct Landmarks2TransformMatrixOptions {
   std::int32_t left = 0, right = 0, height = 0, width = 0;
   float angle = 0, scale_x = 1, scale_y = 1;
   std::vector<std::int64_t> subset;
@@ -51,7 +51,8 @@ struct Point {
   float x = 0, y = 0;
 };
 
-Matrix transform(const Options& o, std::span<const float> landmarks) {
+Matrix landmarks2_transform_matrix_transform(const Landmarks2TransformMatrixOptions& o,
+                                             std::span<const float> landmarks) {
   const auto at = [&](std::int64_t i) { return Point{landmarks[reef::at(i * 3)], landmarks[reef::at(i * 3 + 1)]}; };
   const Point left = at(o.left), right = at(o.right);
   const float angle = o.angle - std::atan2(right.y - left.y, right.x - left.x);
@@ -66,19 +67,20 @@ Matrix transform(const Options& o, std::span<const float> landmarks) {
   }
   const Point middle = rotated({(low.x + high.x) / 2, (low.y + high.y) / 2}, -angle);
   const auto width = static_cast<float>(o.width), height = static_cast<float>(o.height);
-  Matrix result = product(shifted(middle.x, middle.y), turned(-angle));
-  result = product(result, scaled(o.scale_x * (high.x - low.x) / width, o.scale_y * (high.y - low.y) / height));
-  return product(result, shifted(-width / 2, -height / 2));
+  Matrix result = landmarks2_transform_matrix_product(shifted(middle.x, middle.y), turned(-angle));
+  result = landmarks2_transform_matrix_product(
+      result, scaled(o.scale_x * (high.x - low.x) / width, o.scale_y * (high.y - low.y) / height));
+  return landmarks2_transform_matrix_product(result, shifted(-width / 2, -height / 2));
 }
 
-Status infer(InferContext& ctx) {
+Status landmarks2_transform_matrix_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "landmarks", 3, 3));
   return give_shape(ctx, {1, 4, 4});
 }
 
-Result<Options> read_options(const OpContext& ctx) {
+Result<Landmarks2TransformMatrixOptions> landmarks2_transform_matrix_read_options(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions map, FlexOptions::parse(ctx.op().custom_options));
-  Options o;
+  Landmarks2TransformMatrixOptions o;
   REEF_ASSIGN_OR_RETURN(o.left, map.get_int("left_rotation_idx"));
   REEF_ASSIGN_OR_RETURN(o.right, map.get_int("right_rotation_idx"));
   REEF_ASSIGN_OR_RETURN(o.height, map.get_int("output_height"));
@@ -90,12 +92,12 @@ Result<Options> read_options(const OpContext& ctx) {
   return o;
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> landmarks2_transform_matrix_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "landmarks", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "matrix", {DataType::kFloat32}));
   if (ctx.op().version != 2) return unsupported("version {} of it; version 2 is known", ctx.op().version);
   REEF_REQUIRE(ctx.input(0).shape[2] == 3, "landmarks must have three coordinates each, not {}", ctx.input(0).shape[2]);
-  REEF_ASSIGN_OR_RETURN(Options o, read_options(ctx));
+  REEF_ASSIGN_OR_RETURN(Landmarks2TransformMatrixOptions o, landmarks2_transform_matrix_read_options(ctx));
   const std::int64_t count = ctx.input(0).shape[1];
   const auto is_landmark = [&](std::int64_t i) { return i >= 0 && i < count; };
   REEF_REQUIRE(is_landmark(o.left) && is_landmark(o.right) && !o.subset.empty() &&
@@ -106,7 +108,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
                "output_height {}, output_width {}, scale_x {} and scale_y {} must be above 0", o.height, o.width,
                o.scale_x, o.scale_y);
   return Kernel([o](RunContext& run) {
-    const Matrix matrix = transform(o, run.input(0).values<float>());
+    const Matrix matrix = landmarks2_transform_matrix_transform(o, run.input(0).values<float>());
     std::copy(matrix.begin(), matrix.end(), run.output(0).mutable_values<float>().begin());
     return ok_status();
   });
@@ -117,11 +119,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef landmarks2_transform_matrix_op =
     define({.name = name_of(Op::Landmarks2TransformMatrix),
             .summary = "The matrix from a picture of a part of the face to the whole, from landmarks (MediaPipe).",
-            .attributes = kAttributes,
+            .attributes = kLandmarks2TransformMatrixAttributes,
             .types = "float32",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = landmarks2_transform_matrix_infer,
+            .prepare = landmarks2_transform_matrix_prepare,
             .chip = {.instead = "It takes a few hundred operations; the CPU does it."}});
 
 }  // namespace reef::ops

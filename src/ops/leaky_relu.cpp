@@ -11,7 +11,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"alpha", "slope below zero"}};
+constexpr AttributeDoc kLeakyReluAttributes[] = {{"alpha", "slope below zero"}};
 
 // TFLite's fixed-point form of a factor of either sign.
 numeric::Multiplier signed_multiplier(float real) {
@@ -34,7 +34,7 @@ Result<Kernel> quantized_leaky_relu(const OpContext& ctx, float alpha) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> leaky_relu_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const auto alpha = static_cast<float>(ctx.attributes().get_float("alpha"));
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t>(
@@ -55,11 +55,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef leaky_relu_op =
     define({.name = name_of(Op::LEAKY_RELU),
             .summary = "x where positive, alpha * x elsewhere.",
-            .attributes = kAttributes,
+            .attributes = kLeakyReluAttributes,
             .types = "float32; int8; uint8; int16",
             .form = Form::kUnary,
             .traits = trait_set({Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
-            .prepare = prepare,
+            .prepare = leaky_relu_prepare,
             .chip = {.instead = "Use PRELU, or MAXIMUM of x and a multiple of x.", .rewrite = "leaky-relu"}});
 
 }  // namespace reef::ops

@@ -10,12 +10,13 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"radius", "channels on each side (one fewer above, as in TFLite)"},
-                                        {"bias", "added to the sum"},
-                                        {"alpha", "factor of the sum"},
-                                        {"beta", "exponent"}};
+constexpr AttributeDoc kLocalResponseNormalizationAttributes[] = {
+    {"radius", "channels on each side (one fewer above, as in TFLite)"},
+    {"bias", "added to the sum"},
+    {"alpha", "factor of the sum"},
+    {"beta", "exponent"}};
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> local_response_normalization_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 4, 4));
@@ -43,10 +44,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef local_response_normalization_op =
     define({.name = name_of(Op::LOCAL_RESPONSE_NORMALIZATION),
             .summary = "Divides by a power of the sum of squares of neighbouring channels.",
-            .attributes = kAttributes,
+            .attributes = kLocalResponseNormalizationAttributes,
             .types = "float32",
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = local_response_normalization_prepare,
             .chip = {.instead = "Use batch normalization, which is folded into the convolution."}});
 
 }  // namespace reef::ops

@@ -8,7 +8,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> log_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const DataType type = ctx.input(0).type;
   if (type == DataType::kFloat32) return map_kernel<float, float>([](float x) { return std::log(x); });
@@ -28,7 +28,7 @@ constinit const OpDef log_op =
             .summary = "Natural logarithm.",
             .types = "float32; int8; int16",
             .form = Form::kUnary,
-            .prepare = prepare,
+            .prepare = log_prepare,
             .chip = {.instead = "End the model before it, or train with a loss that takes the logarithm itself.",
                      .rewrite = "unary"}});
 

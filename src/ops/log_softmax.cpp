@@ -26,7 +26,7 @@ Result<Kernel> log_softmax_8bit(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> log_softmax_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_REQUIRE(ctx.input(0).shape.rank() >= 1, "the input is a scalar; LOG_SOFTMAX needs at least one dimension");
   switch (ctx.input(0).type) {
@@ -51,7 +51,7 @@ constinit const OpDef log_softmax_op =
             .summary = "Logarithm of SOFTMAX.",
             .types = "float32; int8; uint8",
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = log_softmax_prepare,
             .chip = {.instead = "Use SOFTMAX; the logarithm is taken on the CPU or by the loss."}});
 
 }  // namespace reef::ops

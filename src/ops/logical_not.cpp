@@ -7,7 +7,7 @@
 namespace reef::ops {
 namespace {
 
-Status run(RunContext& ctx) {
+Status logical_not_run(RunContext& ctx) {
   // Read as bytes: a file may hold bools that are neither 0 nor 1.
   const std::uint8_t* in = ctx.input(0).values<std::uint8_t>().data();
   bool* out = ctx.output(0).mutable_values<bool>().data();
@@ -17,11 +17,11 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> logical_not_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 1));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kBool}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  return Kernel(run);
+  return Kernel(logical_not_run);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ constinit const OpDef logical_not_op = define({.name = name_of(Op::LOGICAL_NOT),
                                                .summary = "Logical negation.",
                                                .types = "bool",
                                                .form = Form::kUnary,
-                                               .prepare = prepare,
+                                               .prepare = logical_not_prepare,
                                                .chip = {.instead = "Keep logic out of the network."}});
 
 }  // namespace reef::ops

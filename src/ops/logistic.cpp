@@ -45,7 +45,7 @@ Result<Kernel> logistic_16bit(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> logistic_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
@@ -70,7 +70,7 @@ constinit const OpDef logistic_op = define({.name = name_of(Op::LOGISTIC),
                                             .types = "float32; float16; int8; uint8; int16",
                                             .form = Form::kUnary,
                                             .traits = trait_set({Trait::kNeverNegative}),
-                                            .prepare = prepare,
+                                            .prepare = logistic_prepare,
                                             .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -15,7 +15,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kLstmAttributes[] = {
     {"kernel_type", "FULL or BASIC"},
     {"fused_activation_function", "activation of cell gate and cell state on floats, usually TANH"},
     {"cell_clip", "the cell state is kept within +-cell_clip; 0: no limit"},
@@ -24,8 +24,8 @@ constexpr AttributeDoc kAttributes[] = {
 };
 
 // Operands of the basic form.
-constexpr int kInput = 0, kPreviousOutput = 1, kWeights = 2, kBias = 3, kPreviousState = 4, kBasicInputs = 5;
-constexpr int kOutput = 0, kState = 1, kJoined = 2, kGates = 3, kBasicOutputs = 4;
+constexpr int kLstmInput = 0, kPreviousOutput = 1, kWeights = 2, kBias = 3, kPreviousState = 4, kBasicInputs = 5;
+constexpr int kLstmOutput = 0, kState = 1, kJoined = 2, kGates = 3, kBasicOutputs = 4;
 
 Result<bool> is_basic(const OpContext& ctx) {
   const std::string_view kind = ctx.attributes().get_enum("kernel_type", "FULL");
@@ -45,12 +45,12 @@ Result<bool> is_basic(const OpContext& ctx) {
 }
 
 Result<kernels::BasicLstmSizes> basic_sizes(const OpContext& ctx) {
-  for (const int i : {kInput, kPreviousOutput, kWeights, kPreviousState}) {
+  for (const int i : {kLstmInput, kPreviousOutput, kWeights, kPreviousState}) {
     REEF_RETURN_IF_ERROR(require_rank(ctx.input(i), "operand", 2, 2));
   }
   kernels::BasicLstmSizes s;
-  s.batches = ctx.input(kInput).shape[0];
-  s.inputs = ctx.input(kInput).shape[1];
+  s.batches = ctx.input(kLstmInput).shape[0];
+  s.inputs = ctx.input(kLstmInput).shape[1];
   s.cells = ctx.input(kPreviousOutput).shape[1];
   REEF_REQUIRE(ctx.input(kPreviousOutput).shape[0] == s.batches &&
                    ctx.input(kPreviousState).shape == ctx.input(kPreviousOutput).shape,
@@ -65,18 +65,18 @@ Result<kernels::BasicLstmSizes> basic_sizes(const OpContext& ctx) {
   return s;
 }
 
-Status infer(InferContext& ctx) {
+Status lstm_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const bool basic, is_basic(ctx));
-  REEF_RETURN_IF_ERROR(require_rank(ctx.input(kInput), "input", 2, 2));
-  const std::int32_t batches = ctx.input(kInput).shape[0];
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(kLstmInput), "input", 2, 2));
+  const std::int32_t batches = ctx.input(kLstmInput).shape[0];
   if (!basic) {
     REEF_ASSIGN_OR_RETURN(const kernels::LstmSizes sizes,
-                          lstm_sizes(ctx, kFullLstm, batches, ctx.input(kInput).shape[1]));
+                          lstm_sizes(ctx, kFullLstm, batches, ctx.input(kLstmInput).shape[1]));
     return give_shape(ctx, {batches, static_cast<std::int32_t>(sizes.outputs)});
   }
   REEF_ASSIGN_OR_RETURN(const kernels::BasicLstmSizes s, basic_sizes(ctx));
   const auto cells = static_cast<std::int32_t>(s.cells);
-  ctx.set_output_shape(kOutput, {batches, cells});
+  ctx.set_output_shape(kLstmOutput, {batches, cells});
   ctx.set_output_shape(kState, {batches, cells});
   ctx.set_output_shape(kJoined, {batches, static_cast<std::int32_t>(s.depth())});
   ctx.set_output_shape(kGates, {batches, 4 * cells});
@@ -85,50 +85,50 @@ Status infer(InferContext& ctx) {
 
 // The new output and state become the previous ones where those are variables.
 void keep_for_next_run(RunContext& run) {
-  for (const auto& [previous, now] : {std::pair{kPreviousOutput, kOutput}, std::pair{kPreviousState, kState}}) {
+  for (const auto& [previous, now] : {std::pair{kPreviousOutput, kLstmOutput}, std::pair{kPreviousState, kState}}) {
     if (!run.input(previous).is_variable) continue;
     Tensor& variable = run.variable(previous);
     std::memcpy(variable.data, run.output(now).data, variable.bytes);
   }
 }
 
-kernels::ParallelFor parallel(const RunContext& run) {
+kernels::ParallelFor lstm_parallel(const RunContext& run) {
   return [&run](std::int64_t count, std::int64_t grain, const auto& body) { run.parallel_for(count, grain, body); };
 }
 
 template <typename Lstm, typename Activations, typename Bias, typename State>
 void bind_basic(RunContext& run, Lstm& lstm) {
-  lstm.input = run.input(kInput).values<Activations>().data();
+  lstm.input = run.input(kLstmInput).values<Activations>().data();
   lstm.weights = run.input(kWeights).values<Activations>().data();
   lstm.previous_output = run.input(kPreviousOutput).values<Activations>().data();
   lstm.bias = run.input(kBias).values<Bias>().data();
   lstm.previous_state = run.input(kPreviousState).values<State>().data();
-  lstm.output = run.output(kOutput).mutable_values<Activations>().data();
+  lstm.output = run.output(kLstmOutput).mutable_values<Activations>().data();
   lstm.state = run.output(kState).mutable_values<State>().data();
   lstm.joined = run.output(kJoined).mutable_values<Activations>().data();
   lstm.gates = run.output(kGates).mutable_values<State>().data();
 }
 
 Status require_basic_types(const PrepareContext& ctx, DataType activations, DataType bias, DataType state) {
-  for (const int i : {kInput, kPreviousOutput, kWeights}) {
+  for (const int i : {kLstmInput, kPreviousOutput, kWeights}) {
     REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "operand", {activations}));
   }
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kBias), "bias", {bias}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kPreviousState), "previous state", {state}));
-  for (const int i : {kOutput, kJoined}) REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "output", {activations}));
+  for (const int i : {kLstmOutput, kJoined}) REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "output", {activations}));
   for (const int i : {kState, kGates}) REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "state", {state}));
   return ok_status();
 }
 
 Result<Kernel> prepare_basic(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const kernels::BasicLstmSizes sizes, basic_sizes(ctx));
-  if (ctx.input(kInput).type == DataType::kFloat32) {
+  if (ctx.input(kLstmInput).type == DataType::kFloat32) {
     REEF_RETURN_IF_ERROR(require_basic_types(ctx, DataType::kFloat32, DataType::kFloat32, DataType::kFloat32));
     return Kernel([sizes](RunContext& run) {
       kernels::BasicLstmFloat lstm;
       lstm.sizes = sizes;
       bind_basic<kernels::BasicLstmFloat, float, float, float>(run, lstm);
-      kernels::run_basic_lstm(lstm, parallel(run));
+      kernels::run_basic_lstm(lstm, lstm_parallel(run));
       keep_for_next_run(run);
       return ok_status();
     });
@@ -147,22 +147,22 @@ Result<Kernel> prepare_basic(const PrepareContext& ctx) {
     lstm.factor = factor;
     lstm.weights_zero_point = zero_point;
     bind_basic<kernels::BasicLstmInt, std::uint8_t, std::int32_t, std::int16_t>(run, lstm);
-    kernels::run_basic_lstm(lstm, parallel(run));
+    kernels::run_basic_lstm(lstm, lstm_parallel(run));
     keep_for_next_run(run);
     return ok_status();
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> lstm_prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const bool basic, is_basic(ctx));
   if (basic) return prepare_basic(ctx);
   LstmSequence one_step;
-  one_step.batches = ctx.input(kInput).shape[0];
+  one_step.batches = ctx.input(kLstmInput).shape[0];
   one_step.time_major = true;
   REEF_ASSIGN_OR_RETURN(const kernels::LstmSizes sizes,
-                        lstm_sizes(ctx, kFullLstm, one_step.batches, ctx.input(kInput).shape[1]));
+                        lstm_sizes(ctx, kFullLstm, one_step.batches, ctx.input(kLstmInput).shape[1]));
   REEF_RETURN_IF_ERROR(check_lstm_operands(ctx, kFullLstm, sizes));
-  if (ctx.input(kInput).type == DataType::kInt8) return prepare_int_lstm(ctx, kFullLstm, sizes, one_step);
+  if (ctx.input(kLstmInput).type == DataType::kInt8) return prepare_int_lstm(ctx, kFullLstm, sizes, one_step);
   return prepare_float_lstm(ctx, kFullLstm, sizes, one_step);
 }
 
@@ -173,12 +173,12 @@ constinit const OpDef lstm_op =
             .summary = "One step of a long short-term memory.",
             .inputs = {1, kFullLstmInputs},
             .outputs = {1, kBasicOutputs},
-            .attributes = kAttributes,
+            .attributes = kLstmAttributes,
             .types = "float32; hybrid (float32 with int8 or uint8 weights; FULL); int8 (int8 weights, int16 cell "
                      "state; FULL); uint8 (int16 state; BASIC)",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = lstm_infer,
+            .prepare = lstm_prepare,
             .chip = {.instead = "Use the LSTM layer of Keras, which converts to UNIDIRECTIONAL_SEQUENCE_LSTM."}});
 
 }  // namespace reef::ops

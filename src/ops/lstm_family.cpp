@@ -18,7 +18,8 @@ Status require_shape(const Tensor& tensor, std::string_view role, const Shape& w
   return ok_status();
 }
 
-Status check_operand(const OpContext& ctx, int i, std::string_view role, DataType type, const Shape& shape) {
+Status lstm_family_check_operand(const OpContext& ctx, int i, std::string_view role, DataType type,
+                                 const Shape& shape) {
   if (!has(ctx, i)) return ok_status();
   REEF_RETURN_IF_ERROR(require_type(ctx.input(i), role, {type}));
   return require_shape(ctx.input(i), role, shape);
@@ -71,7 +72,7 @@ Status check_presence(const OpContext& ctx, const LstmPositions& at) {
   return ok_status();
 }
 
-kernels::WeightMatrix weight_matrix(const OpContext& ctx, int i) {
+kernels::WeightMatrix lstm_family_weight_matrix(const OpContext& ctx, int i) {
   kernels::WeightMatrix matrix;
   if (!has(ctx, i)) return matrix;
   const Tensor& tensor = ctx.input(i);
@@ -128,16 +129,20 @@ Status check_lstm_operands(const OpContext& ctx, const LstmPositions& at, const 
   const auto inputs = static_cast<std::int32_t>(sizes.inputs), aux = static_cast<std::int32_t>(sizes.aux_inputs);
   const auto cells = static_cast<std::int32_t>(sizes.cells), outputs = static_cast<std::int32_t>(sizes.outputs);
   for (const LstmGatePositions& gate : at.gates) {
-    REEF_RETURN_IF_ERROR(check_operand(ctx, gate.input_weights, "input weights", types.weights, {cells, inputs}));
-    REEF_RETURN_IF_ERROR(check_operand(ctx, gate.aux_weights, "auxiliary weights", types.weights, {cells, aux}));
     REEF_RETURN_IF_ERROR(
-        check_operand(ctx, gate.recurrent_weights, "recurrent weights", types.weights, {cells, outputs}));
-    REEF_RETURN_IF_ERROR(check_operand(ctx, gate.peephole, "peephole weights", types.peephole, {cells}));
-    REEF_RETURN_IF_ERROR(check_operand(ctx, gate.bias, "gate biases", types.bias, {cells}));
-    REEF_RETURN_IF_ERROR(check_operand(ctx, gate.layer_norm, "normalization coefficients", types.layer_norm, {cells}));
+        lstm_family_check_operand(ctx, gate.input_weights, "input weights", types.weights, {cells, inputs}));
+    REEF_RETURN_IF_ERROR(
+        lstm_family_check_operand(ctx, gate.aux_weights, "auxiliary weights", types.weights, {cells, aux}));
+    REEF_RETURN_IF_ERROR(
+        lstm_family_check_operand(ctx, gate.recurrent_weights, "recurrent weights", types.weights, {cells, outputs}));
+    REEF_RETURN_IF_ERROR(lstm_family_check_operand(ctx, gate.peephole, "peephole weights", types.peephole, {cells}));
+    REEF_RETURN_IF_ERROR(lstm_family_check_operand(ctx, gate.bias, "gate biases", types.bias, {cells}));
+    REEF_RETURN_IF_ERROR(
+        lstm_family_check_operand(ctx, gate.layer_norm, "normalization coefficients", types.layer_norm, {cells}));
   }
-  REEF_RETURN_IF_ERROR(check_operand(ctx, at.projection, "projection weights", types.weights, {outputs, cells}));
-  REEF_RETURN_IF_ERROR(check_operand(ctx, at.projection_bias, "projection biases", types.bias, {outputs}));
+  REEF_RETURN_IF_ERROR(
+      lstm_family_check_operand(ctx, at.projection, "projection weights", types.weights, {outputs, cells}));
+  REEF_RETURN_IF_ERROR(lstm_family_check_operand(ctx, at.projection_bias, "projection biases", types.bias, {outputs}));
   REEF_REQUIRE(has(ctx, at.projection) || outputs == cells, "without a projection, {} cells cannot give {} outputs",
                cells, outputs);
   REEF_RETURN_IF_ERROR(
@@ -175,23 +180,23 @@ void bind_float_lstm(const RunContext& ctx, const LstmPositions& at, kernels::Ls
   for (int k = 0; k < kLstmGates; ++k) {
     const LstmGatePositions& from = at.gates[k];
     kernels::LstmFloatGate& to = lstm.gates[k];
-    to.input = weight_matrix(ctx, from.input_weights);
-    to.aux_input = weight_matrix(ctx, from.aux_weights);
-    to.recurrent = weight_matrix(ctx, from.recurrent_weights);
+    to.input = lstm_family_weight_matrix(ctx, from.input_weights);
+    to.aux_input = lstm_family_weight_matrix(ctx, from.aux_weights);
+    to.recurrent = lstm_family_weight_matrix(ctx, from.recurrent_weights);
     to.layer_norm = data_or_null<float>(ctx, from.layer_norm);
     to.bias = data_or_null<float>(ctx, from.bias);
     if (!lstm.is_hybrid || !has(ctx, from.peephole)) {
       to.peephole = data_or_null<float>(ctx, from.peephole);
       continue;
     }
-    const kernels::WeightMatrix quantized = weight_matrix(ctx, from.peephole);
+    const kernels::WeightMatrix quantized = lstm_family_weight_matrix(ctx, from.peephole);
     recovered[k].resize(static_cast<std::size_t>(lstm.sizes.cells));
     for (std::size_t c = 0; c < recovered[k].size(); ++c) {
       recovered[k][c] = quantized.scale * static_cast<float>(quantized.quantized[c]);
     }
     to.peephole = recovered[k].data();
   }
-  lstm.projection = weight_matrix(ctx, at.projection);
+  lstm.projection = lstm_family_weight_matrix(ctx, at.projection);
   lstm.projection_bias = data_or_null<float>(ctx, at.projection_bias);
 }
 

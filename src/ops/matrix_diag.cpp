@@ -9,14 +9,14 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status matrix_diag_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 1, kMaxMovedRank));
   Shape shape = ctx.input(0).shape;
   shape.push_back(shape.last());
   return give_shape(ctx, std::move(shape));
 }
 
-Status run(RunContext& ctx) {
+Status matrix_diag_run(RunContext& ctx) {
   const Tensor& input = ctx.input(0);
   Tensor& output = ctx.output(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
@@ -31,9 +31,9 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> matrix_diag_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return Kernel(run);
+  return Kernel(matrix_diag_run);
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef matrix_diag_op = define({.name = name_of(Op::MATRIX_DIAG),
                                                .summary = "Puts vectors on the diagonals of matrices.",
                                                .types = kWholeByteTypes,
-                                               .infer = infer,
-                                               .prepare = prepare,
+                                               .infer = matrix_diag_infer,
+                                               .prepare = matrix_diag_prepare,
                                                .chip = {.instead = "Multiply by a constant identity matrix."}});
 
 }  // namespace reef::ops

@@ -9,11 +9,11 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> max_pool_2d_prepare(PrepareContext& ctx) {
   return prepare_pool(ctx, []<typename T>(const auto&... arguments) { kernels::max_pool<T>(arguments...); });
 }
 
-constexpr ChipRule kChipRules[] = {chip::kNoFusedActivation};
+constexpr ChipRule kMaxPool2dChipRules[] = {chip::kNoFusedActivation};
 
 }  // namespace
 
@@ -25,7 +25,7 @@ constinit const OpDef max_pool_2d_op =
             .traits = trait_set({Trait::kTakesActivation, Trait::kPerImage, Trait::kTakesLargest,
                                  Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
             .infer = infer_pool,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules}});
+            .prepare = max_pool_2d_prepare,
+            .chip = {.first_runtime = 10, .rules = kMaxPool2dChipRules}});
 
 }  // namespace reef::ops

@@ -80,7 +80,7 @@ Kernel raw_kernel() {
 
 // 2.9, everything else.
 template <typename T>
-Kernel float_kernel(const RescaledReduction& rescaling) {
+Kernel mean_float_kernel(const RescaledReduction& rescaling) {
   return make_wide_sum_kernel<T>([rescaling](const kernels::ReducePlan& plan) {
     const float scale = rescaling.input.scale / rescaling.output.scale;
     const float bias = static_cast<float>(-rescaling.input.zero_point) * scale;
@@ -102,12 +102,12 @@ bool is_image_mean(const RunContext& ctx) {
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(PrepareContext& ctx) {
+Result<Kernel> mean_quantized_kernel(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
   request_wide_sums(ctx);
   if (ctx.environment()->tflite_release() != TfliteRelease::k2_9) return folded_kernel<T>(rescaling);
   const Kernel image = image_kernel<T>(rescaling);
-  const Kernel other = rescaling.is_identity() ? raw_kernel<T>() : float_kernel<T>(rescaling);
+  const Kernel other = rescaling.is_identity() ? raw_kernel<T>() : mean_float_kernel<T>(rescaling);
   return Kernel([=](RunContext& run) { return is_image_mean(run) ? image(run) : other(run); });
 }
 
@@ -147,12 +147,12 @@ Result<Kernel> plain_kernel(PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> mean_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_reduce(ctx));
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
       ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
         if constexpr (sizeof(T) < 4) {
-          return quantized_kernel<T>(ctx);
+          return mean_quantized_kernel<T>(ctx);
         } else {
           return plain_kernel<T, std::conditional_t<std::is_integral_v<T>, std::int64_t, T>>(ctx);
         }
@@ -188,7 +188,7 @@ std::string takes_mean_of_many_pixels(const OpContext& ctx) {
   return fmt::format("input is {}: means of {} pixels", chip::shape_text(input), chip::number_text(pixels));
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kMeanChipRules[] = {
     chip::kNoReductionOfBatch,
     {
         .id = "mean-channels",
@@ -228,7 +228,7 @@ constinit const OpDef mean_op =
             .attributes = kReduceAttributes,
             .types = "float32; int8; uint8; int16; int32; int64",
             .form = Form::kReduction,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});
+            .prepare = mean_prepare,
+            .chip = {.first_runtime = 10, .rules = kMeanChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

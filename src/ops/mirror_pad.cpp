@@ -12,7 +12,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"mode", "REFLECT or SYMMETRIC"}};
+constexpr AttributeDoc kMirrorPadAttributes[] = {{"mode", "REFLECT or SYMMETRIC"}};
 
 // One dimension: where each output index is taken from.
 struct Mirror {
@@ -27,14 +27,14 @@ struct Mirror {
   }
 };
 
-Status infer(InferContext& ctx) {
+Status mirror_pad_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx, 1, /*small_too=*/false));
   REEF_ASSIGN_OR_RETURN(Shape shape, padded_shape(ctx.input(0).shape, paddings));
   return give_shape(ctx, std::move(shape));
 }
 
-Status run(RunContext& ctx, std::int64_t edge) {
+Status mirror_pad_run(RunContext& ctx, std::int64_t edge) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx, 1, /*small_too=*/false));
   REEF_ASSIGN_OR_RETURN(const Shape shape, padded_shape(input.shape, paddings));
@@ -73,12 +73,12 @@ Status run(RunContext& ctx, std::int64_t edge) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> mirror_pad_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   const std::string_view mode = ctx.attributes().get_enum("mode", "REFLECT");
   REEF_REQUIRE(mode == "REFLECT" || mode == "SYMMETRIC", "mode {} is not known", mode);
   const std::int64_t edge = mode == "REFLECT" ? 1 : 0;
-  return Kernel([edge](RunContext& run_ctx) { return run(run_ctx, edge); });
+  return Kernel([edge](RunContext& run_ctx) { return mirror_pad_run(run_ctx, edge); });
 }
 
 }  // namespace
@@ -87,12 +87,12 @@ constinit const OpDef mirror_pad_op =
     define({.name = name_of(Op::MIRROR_PAD),
             .summary = "Continues a tensor by its mirror image.",
             .inputs = {2, 2},
-            .attributes = kAttributes,
+            .attributes = kMirrorPadAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .traits = trait_set({Trait::kScalesByChannel}),
-            .infer = infer,
-            .prepare = prepare,
+            .infer = mirror_pad_infer,
+            .prepare = mirror_pad_prepare,
             .chip = {.instead = "Use PAD, or padding SAME of the convolution behind it.", .rewrite = "mirror-pad"}});
 
 }  // namespace reef::ops

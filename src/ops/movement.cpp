@@ -9,7 +9,7 @@ namespace reef::ops {
 namespace {
 
 template <typename T>
-std::vector<std::int64_t> widened(const Tensor& tensor) {
+std::vector<std::int64_t> movement_widened(const Tensor& tensor) {
   const std::span<const T> values = tensor.values<T>();
   return {values.begin(), values.end()};
 }
@@ -31,10 +31,10 @@ Status check_moved(const Tensor& input, const Tensor& output) {
 }
 
 Result<std::vector<std::int64_t>> integers(const Tensor& tensor, std::string_view role, bool small_too) {
-  if (tensor.type == DataType::kInt32) return widened<std::int32_t>(tensor);
-  if (tensor.type == DataType::kInt64) return widened<std::int64_t>(tensor);
-  if (small_too && tensor.type == DataType::kInt8) return widened<std::int8_t>(tensor);
-  if (small_too && tensor.type == DataType::kInt16) return widened<std::int16_t>(tensor);
+  if (tensor.type == DataType::kInt32) return movement_widened<std::int32_t>(tensor);
+  if (tensor.type == DataType::kInt64) return movement_widened<std::int64_t>(tensor);
+  if (small_too && tensor.type == DataType::kInt8) return movement_widened<std::int8_t>(tensor);
+  if (small_too && tensor.type == DataType::kInt16) return movement_widened<std::int16_t>(tensor);
   return unsupported("{} ('{}') is {}; int32 or int64 is needed", role, tensor.name, ir::type_name(tensor.type));
 }
 

@@ -15,11 +15,11 @@ namespace {
 
 using kernels::Requantize;
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kMulAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the product"}};
 
 template <typename T>
-Result<Kernel> prepare_plain(const PrepareContext& ctx) {
+Result<Kernel> mul_prepare_plain(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Range<T> range, plain_activation_range<T>(ctx.attributes()));
   if constexpr (std::is_floating_point_v<T>) {
     return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, a * b); });
@@ -29,7 +29,7 @@ Result<Kernel> prepare_plain(const PrepareContext& ctx) {
 }
 
 template <typename T>
-Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
+Result<Kernel> mul_prepare_quantized(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams a, per_tensor_quantization(ctx.input(0), "input 0"));
   REEF_ASSIGN_OR_RETURN(const QuantParams b, per_tensor_quantization(ctx.input(1), "input 1"));
   REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
@@ -70,7 +70,7 @@ Result<Kernel> prepare_fractions(const PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> mul_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(1)));
   const DataType in = ctx.input(0).type;
@@ -80,15 +80,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   if (in != out) return unsupported_types(ctx);
   switch (in) {
     case DataType::kInt8:
-      return prepare_quantized<std::int8_t>(ctx);
+      return mul_prepare_quantized<std::int8_t>(ctx);
     case DataType::kUInt8:
-      return prepare_quantized<std::uint8_t>(ctx);
+      return mul_prepare_quantized<std::uint8_t>(ctx);
     case DataType::kInt16:
-      if (ctx.output(0).quantization->is_quantized()) return prepare_quantized<std::int16_t>(ctx);
-      return prepare_plain<std::int16_t>(ctx);
+      if (ctx.output(0).quantization->is_quantized()) return mul_prepare_quantized<std::int16_t>(ctx);
+      return mul_prepare_plain<std::int16_t>(ctx);
     default:
       return for_element_type<float, std::int32_t, std::uint32_t, std::int64_t>(
-          ctx, in, [&]<typename T>() { return prepare_plain<T>(ctx); });
+          ctx, in, [&]<typename T>() { return mul_prepare_plain<T>(ctx); });
   }
 }
 
@@ -97,11 +97,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef mul_op = define(
     {.name = name_of(Op::MUL),
      .summary = "Element-wise product, with broadcasting.",
-     .attributes = kAttributes,
+     .attributes = kMulAttributes,
      .types = "float32; int8; uint8; int16 (quantized, or plain); int16 -> int8; int16 -> uint8; int32; uint32; int64",
      .form = Form::kBinary,
      .traits = trait_set({Trait::kTakesActivation, Trait::kBroadcasts, Trait::kKeepsNonNegative}),
-     .prepare = prepare,
+     .prepare = mul_prepare,
      .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

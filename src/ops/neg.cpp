@@ -19,7 +19,7 @@ T negated(T x) {
   }
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> neg_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   if (ctx.input(0).type == DataType::kFloat16) return half_kernel([](float x) { return -x; });
   return for_element_type<float, std::int8_t, std::int16_t, std::int32_t, std::int64_t>(
@@ -33,7 +33,7 @@ constinit const OpDef neg_op = define(
      .summary = "Negative.",
      .types = "float32; float16; int8; int16; int32; int64",
      .form = Form::kUnary,
-     .prepare = prepare,
+     .prepare = neg_prepare,
      .chip = {.instead = "Multiply by -1 with MUL, or swap the operands of the SUB behind it.", .rewrite = "unary"}});
 
 }  // namespace reef::ops

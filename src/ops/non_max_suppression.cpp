@@ -22,29 +22,31 @@ namespace {
 
 enum Input : int { kBoxes, kScores, kMaxOutputSize, kIouThreshold, kScoreThreshold, kSigma };
 
-struct Candidate {
+struct NonMaxSuppressionCandidate {
   std::int32_t index = 0;
   float score = 0;
   std::size_t first_unseen = 0;  // chosen boxes before this one were compared already
 };
 
 struct LowerScore {
-  bool operator()(const Candidate& a, const Candidate& b) const { return a.score < b.score; }
+  bool operator()(const NonMaxSuppressionCandidate& a, const NonMaxSuppressionCandidate& b) const {
+    return a.score < b.score;
+  }
 };
 
-struct Box {
+struct NonMaxSuppressionBox {
   float y_min, x_min, y_max, x_max;
   float area() const { return (y_max - y_min) * (x_max - x_min); }
 };
 
 // Any two opposite corners of box `index`.
-Box box_at(std::span<const float> boxes, std::int32_t index) {
+NonMaxSuppressionBox box_at(std::span<const float> boxes, std::int32_t index) {
   const float* corners = boxes.data() + 4 * static_cast<std::size_t>(index);
   return {std::min(corners[0], corners[2]), std::min(corners[1], corners[3]), std::max(corners[0], corners[2]),
           std::max(corners[1], corners[3])};
 }
 
-float intersection_over_union(const Box& a, const Box& b) {
+float intersection_over_union(const NonMaxSuppressionBox& a, const NonMaxSuppressionBox& b) {
   if (a.area() <= 0 || b.area() <= 0) return 0;
   const float height = std::min(a.y_max, b.y_max) - std::max(a.y_min, b.y_min);
   const float width = std::min(a.x_max, b.x_max) - std::max(a.x_min, b.x_min);
@@ -63,9 +65,10 @@ struct Choice {
 };
 
 // Lowers the candidate's score by its overlaps with boxes chosen since it was last seen; false: it is out.
-bool survives(std::span<const float> boxes, const Limits& limits, const Choice& chosen, Candidate& candidate) {
+bool survives(std::span<const float> boxes, const Limits& limits, const Choice& chosen,
+              NonMaxSuppressionCandidate& candidate) {
   const float scale = limits.sigma > 0 ? static_cast<float>(-0.5 / limits.sigma) : 0;
-  const Box box = box_at(boxes, candidate.index);
+  const NonMaxSuppressionBox box = box_at(boxes, candidate.index);
   for (std::size_t i = chosen.indices.size(); i-- > candidate.first_unseen;) {
     const float iou = intersection_over_union(box, box_at(boxes, chosen.indices[i]));
     if (iou >= limits.iou) return false;
@@ -75,15 +78,15 @@ bool survives(std::span<const float> boxes, const Limits& limits, const Choice& 
   return true;
 }
 
-Choice choose(std::span<const float> boxes, std::span<const float> scores, const Limits& limits) {
-  std::priority_queue<Candidate, std::deque<Candidate>, LowerScore> queue;
+Choice non_max_suppression_choose(std::span<const float> boxes, std::span<const float> scores, const Limits& limits) {
+  std::priority_queue<NonMaxSuppressionCandidate, std::deque<NonMaxSuppressionCandidate>, LowerScore> queue;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (scores[i] > limits.score) queue.push({static_cast<std::int32_t>(i), scores[i], 0});
   }
   Choice chosen;
   const std::size_t most = std::min(limits.most, queue.size());
   while (chosen.indices.size() < most && !queue.empty()) {
-    Candidate candidate = queue.top();
+    NonMaxSuppressionCandidate candidate = queue.top();
     const float score_before = candidate.score;
     queue.pop();
     if (!survives(boxes, limits, chosen, candidate)) continue;
@@ -97,7 +100,7 @@ Choice choose(std::span<const float> boxes, std::span<const float> scores, const
   return chosen;
 }
 
-Status run(RunContext& ctx, bool is_soft) {
+Status non_max_suppression_run(RunContext& ctx, bool is_soft) {
   Limits limits;
   const std::int32_t most = ctx.input(kMaxOutputSize).values<std::int32_t>()[0];
   REEF_REQUIRE(most >= 0 && most <= ctx.output(0).shape[0], "max_output_size is {}, but there is room for {}", most,
@@ -107,7 +110,8 @@ Status run(RunContext& ctx, bool is_soft) {
   limits.score = ctx.input(kScoreThreshold).values<float>()[0];
   if (is_soft) limits.sigma = ctx.input(kSigma).values<float>()[0];
   REEF_REQUIRE(!(limits.sigma < 0), "sigma is {}; it must not be negative", limits.sigma);
-  const Choice chosen = choose(ctx.input(kBoxes).values<float>(), ctx.input(kScores).values<float>(), limits);
+  const Choice chosen =
+      non_max_suppression_choose(ctx.input(kBoxes).values<float>(), ctx.input(kScores).values<float>(), limits);
   const auto indices = ctx.output(0).mutable_values<std::int32_t>();
   std::fill(std::copy(chosen.indices.begin(), chosen.indices.end(), indices.begin()), indices.end(), 0);
   if (is_soft) {
@@ -147,7 +151,7 @@ Result<Kernel> prepare_non_max_suppression(PrepareContext& ctx, bool is_soft) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "indices", {DataType::kInt32}));
   if (is_soft) REEF_RETURN_IF_ERROR(require_type(ctx.output(1), "scores left", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(is_soft ? 2 : 1), "the count", {DataType::kInt32}));
-  return Kernel([is_soft](RunContext& run_context) { return run(run_context, is_soft); });
+  return Kernel([is_soft](RunContext& run_context) { return non_max_suppression_run(run_context, is_soft); });
 }
 
 }  // namespace reef::ops

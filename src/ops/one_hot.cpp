@@ -10,7 +10,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"axis", "where the new dimension goes; -1: last"}};
+constexpr AttributeDoc kOneHotAttributes[] = {{"axis", "where the new dimension goes; -1: last"}};
 
 Result<int> new_axis(const OpContext& ctx) {
   const int rank = ctx.input(0).shape.rank();
@@ -19,7 +19,7 @@ Result<int> new_axis(const OpContext& ctx) {
   return axis == -1 ? rank : static_cast<int>(axis);
 }
 
-Status infer(InferContext& ctx) {
+Status one_hot_infer(InferContext& ctx) {
   const Shape& indices = ctx.input(0).shape;
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "depth", {DataType::kInt32}));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> depth, ctx.ints(1));
@@ -37,7 +37,7 @@ Status infer(InferContext& ctx) {
 
 // Output viewed as [prefix, depth, suffix]: all off, then one on per index.
 template <typename T, typename Index>
-Status run(RunContext& ctx, int axis) {
+Status one_hot_run(RunContext& ctx, int axis) {
   const Shape& shape = ctx.output(0).shape;
   const std::int64_t depth = shape[axis], suffix = shape.product(axis + 1, shape.rank());
   const std::int64_t prefix = shape.product(0, axis);
@@ -60,12 +60,13 @@ Status run(RunContext& ctx, int axis) {
 }
 
 template <typename T>
-Kernel choose(DataType index_type, int axis) {
-  if (index_type == DataType::kInt64) return [axis](RunContext& ctx) { return run<T, std::int64_t>(ctx, axis); };
-  return [axis](RunContext& ctx) { return run<T, std::int32_t>(ctx, axis); };
+Kernel one_hot_choose(DataType index_type, int axis) {
+  if (index_type == DataType::kInt64)
+    return [axis](RunContext& ctx) { return one_hot_run<T, std::int64_t>(ctx, axis); };
+  return [axis](RunContext& ctx) { return one_hot_run<T, std::int32_t>(ctx, axis); };
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> one_hot_prepare(PrepareContext& ctx) {
   const DataType index_type = ctx.input(0).type;
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "indices", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(2), ctx.input(3)));
@@ -75,16 +76,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const int axis, new_axis(ctx));
   switch (ctx.input(2).type) {
     case DataType::kFloat32:
-      return choose<float>(index_type, axis);
+      return one_hot_choose<float>(index_type, axis);
     case DataType::kInt32:
-      return choose<std::int32_t>(index_type, axis);
+      return one_hot_choose<std::int32_t>(index_type, axis);
     case DataType::kInt64:
-      return choose<std::int64_t>(index_type, axis);
+      return one_hot_choose<std::int64_t>(index_type, axis);
     case DataType::kInt8:
-      return choose<std::int8_t>(index_type, axis);
+      return one_hot_choose<std::int8_t>(index_type, axis);
     case DataType::kUInt8:
     case DataType::kBool:
-      return choose<std::uint8_t>(index_type, axis);
+      return one_hot_choose<std::uint8_t>(index_type, axis);
     default:
       return unsupported_types(ctx);
   }
@@ -95,10 +96,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef one_hot_op = define({.name = name_of(Op::ONE_HOT),
                                            .summary = "Turns indices into vectors that are on at one position.",
                                            .inputs = {4, 4},
-                                           .attributes = kAttributes,
+                                           .attributes = kOneHotAttributes,
                                            .types = "float32; int8; uint8; int32; int64; bool; indices: int32, int64",
-                                           .infer = infer,
-                                           .prepare = prepare,
+                                           .infer = one_hot_infer,
+                                           .prepare = one_hot_prepare,
                                            .chip = {.instead = "Make one-hot vectors on the CPU before the model."}});
 
 }  // namespace reef::ops

@@ -10,17 +10,17 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"values_count", "number of inputs"},
-                                        {"axis", "place of the new dimension; negative counts from the end"}};
+constexpr AttributeDoc kPackAttributes[] = {{"values_count", "number of inputs"},
+                                            {"axis", "place of the new dimension; negative counts from the end"}};
 
-Result<int> axis_of(const OpContext& ctx) {
+Result<int> pack_axis_of(const OpContext& ctx) {
   return normalize_axis(ctx.attributes().get_int("axis"), ctx.input(0).shape.rank() + 1);
 }
 
-Status infer(InferContext& ctx) {
+Status pack_infer(InferContext& ctx) {
   const std::int64_t count = ctx.attributes().get_int("values_count");
   REEF_REQUIRE(count == ctx.input_count(), "values_count is {}, but there are {} inputs", count, ctx.input_count());
-  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const int axis, pack_axis_of(ctx));
   for (int i = 1; i < ctx.input_count(); ++i) {
     REEF_REQUIRE(ctx.has_input(i), "input {} is left out", i);
     REEF_REQUIRE(ctx.input(i).shape == ctx.input(0).shape, "inputs have shapes {} and {}; they must be the same",
@@ -31,7 +31,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, Shape(std::move(dims)));
 }
 
-Status run(RunContext& ctx, int axis) {
+Status pack_run(RunContext& ctx, int axis) {
   Tensor& output = ctx.output(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(output, "output"));
   if (output.elements() == 0) return ok_status();
@@ -44,13 +44,13 @@ Status run(RunContext& ctx, int axis) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+Result<Kernel> pack_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const int axis, pack_axis_of(ctx));
   for (int i = 0; i < ctx.input_count(); ++i) {
     REEF_RETURN_IF_ERROR(check_moved(ctx.input(i), ctx.output(0)));
     REEF_RETURN_IF_ERROR(require_same_quantization(ctx.input(i), ctx.output(0)));
   }
-  return Kernel([axis](RunContext& run_ctx) { return run(run_ctx, axis); });
+  return Kernel([axis](RunContext& run_ctx) { return pack_run(run_ctx, axis); });
 }
 
 std::string stacks_batch(const OpContext& ctx) {
@@ -61,7 +61,7 @@ std::string stacks_batch(const OpContext& ctx) {
                      chip::shape_text(ctx.output(0).shape));
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kPackChipRules[] = {{
     .id = "pack-batch",
     .says = "Tensors are not stacked along the outermost dimension.",
     .suggestion = "Stack along an inner dimension, or join with CONCATENATION.",
@@ -75,12 +75,12 @@ constinit const OpDef pack_op =
     define({.name = name_of(Op::PACK),
             .summary = "Stacks tensors along a new dimension.",
             .inputs = {1, kAnyNumber},
-            .attributes = kAttributes,
+            .attributes = kPackAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .traits = trait_set({Trait::kCopiesOperands}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});
+            .infer = pack_infer,
+            .prepare = pack_prepare,
+            .chip = {.first_runtime = 12, .rules = kPackChipRules, .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

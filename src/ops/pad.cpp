@@ -21,7 +21,7 @@ std::string pads_channels(const OpContext& ctx) {
                      before, after);
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kPadChipRules[] = {
     chip::kNoPaddingOfBatch,
     {
         .id = "pad-channels",
@@ -44,6 +44,6 @@ constinit const OpDef pad_op =
             .traits = trait_set({Trait::kScalesByChannel}),
             .infer = infer_pad,
             .prepare = prepare_pad,
-            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});
+            .chip = {.first_runtime = 10, .rules = kPadChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

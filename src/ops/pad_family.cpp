@@ -37,7 +37,7 @@ Result<std::vector<std::int64_t>> pad_paddings_of(const OpContext& ctx) {
   return paddings_of(ctx, 0, /*small_too=*/true);
 }
 
-Status run(RunContext& ctx, PadElement element) {
+Status pad_family_run(RunContext& ctx, PadElement element) {
   const Tensor& input = ctx.input(0);
   Tensor& output = ctx.output(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
@@ -101,7 +101,7 @@ Result<Kernel> prepare_pad(PrepareContext& ctx) {
   } else {
     REEF_ASSIGN_OR_RETURN(element, zero_element(ctx.input(0), ctx.output(0)));
   }
-  return Kernel([element](RunContext& run_ctx) { return run(run_ctx, element); });
+  return Kernel([element](RunContext& run_ctx) { return pad_family_run(run_ctx, element); });
 }
 
 }  // namespace reef::ops

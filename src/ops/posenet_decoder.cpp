@@ -17,7 +17,7 @@ using kernels::kPoseKeypoints;
 constexpr int kHeatmaps = 0, kShortOffsets = 1, kMidOffsets = 2, kLongOffsets = 3;
 constexpr int kKeypoints = 0, kKeypointScores = 1, kPoseScores = 2, kPoseCount = 3, kMasks = 4;
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kPosenetDecoderAttributes[] = {
     {"max_detections", "people at most"},
     {"score_threshold", "people below this probability are left out"},
     {"stride", "pixels per cell of the heat maps"},
@@ -33,7 +33,7 @@ struct Settings {
   float stride = 1;
 };
 
-Result<Settings> settings_of(const OpContext& ctx) {
+Result<Settings> posenet_decoder_settings_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int64_t stride, options.get_int("stride"));
   REEF_REQUIRE(stride > 0, "stride is {}; it must be positive", stride);
@@ -47,8 +47,8 @@ Result<Settings> settings_of(const OpContext& ctx) {
   return settings;
 }
 
-Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
+Status posenet_decoder_infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Settings settings, posenet_decoder_settings_of(ctx));
   const auto people = static_cast<std::int32_t>(settings.decoder.max_poses);
   ctx.set_output_shape(kKeypoints, {1, people, kPoseKeypoints, 2});
   ctx.set_output_shape(kKeypointScores, {1, people, kPoseKeypoints});
@@ -117,8 +117,8 @@ void write_masks(const std::vector<kernels::Pose>& poses, QuantParams quantizati
                                  [&threads] { return threads.past_deadline(); });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
+Result<Kernel> posenet_decoder_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Settings settings, posenet_decoder_settings_of(ctx));
   const bool has_masks = ctx.input_count() > kLongOffsets;
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kHeatmaps), "input", 4, 4));
   QuantParams quantization[4];
@@ -161,11 +161,11 @@ constinit const OpDef posenet_decoder_op =
                        "mask for each person.",
             .inputs = {3, 4},
             .outputs = {4, 5},
-            .attributes = kAttributes,
+            .attributes = kPosenetDecoderAttributes,
             .types = "uint8; float32",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = posenet_decoder_infer,
+            .prepare = posenet_decoder_prepare,
             .chip = {.instead = "It belongs on the CPU: as the last op it costs little."}});
 
 }  // namespace reef::ops

@@ -16,7 +16,7 @@ namespace reef::ops {
 namespace {
 
 template <typename T>
-T product(T a, T b) {
+T pow_product(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     return a * b;
   } else {
@@ -31,8 +31,8 @@ T integer_power(T base, std::int32_t exponent) {
   while ((exponent >> bit & 1) == 0) --bit;
   T result = base;
   while (--bit >= 0) {
-    result = product(result, result);
-    if (exponent >> bit & 1) result = product(result, base);
+    result = pow_product(result, result);
+    if (exponent >> bit & 1) result = pow_product(result, base);
   }
   return result;
 }
@@ -54,7 +54,7 @@ std::int32_t lone_integer_exponent(float exponent) {
 }
 
 template <typename T>
-Status run(RunContext& ctx, const BroadcastPlan<2>& plan) {
+Status pow_run(RunContext& ctx, const BroadcastPlan<2>& plan) {
   const std::span<const T> exponents = ctx.input(1).values<T>();
   if constexpr (!std::is_floating_point_v<T>) {
     REEF_REQUIRE(std::all_of(exponents.begin(), exponents.end(), [](T e) { return e >= 0; }),
@@ -71,10 +71,10 @@ Status run(RunContext& ctx, const BroadcastPlan<2>& plan) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> pow_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   return for_element_type<float, std::int32_t>(ctx, ctx.input(0).type, [&]<typename T>() -> Kernel {
-    return [plan = binary_plan(ctx)](RunContext& run_ctx) { return run<T>(run_ctx, plan); };
+    return [plan = binary_plan(ctx)](RunContext& run_ctx) { return pow_run<T>(run_ctx, plan); };
   });
 }
 
@@ -84,7 +84,7 @@ constinit const OpDef pow_op = define({.name = name_of(Op::POW),
                                        .summary = "Element-wise power, with broadcasting.",
                                        .types = "float32; int32",
                                        .form = Form::kBinary,
-                                       .prepare = prepare,
+                                       .prepare = pow_prepare,
                                        .chip = {.instead = "Use MUL for squares and RSQRT for roots."}});
 
 }  // namespace reef::ops

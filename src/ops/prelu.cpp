@@ -15,7 +15,7 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status prelu_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(infer_broadcast(ctx));
   REEF_REQUIRE(ctx.output(0).shape == ctx.input(0).shape, "alpha's shape {} does not broadcast to the input's {}",
                ctx.input(1).shape.to_string(), ctx.input(0).shape.to_string());
@@ -23,7 +23,7 @@ Status infer(InferContext& ctx) {
 }
 
 template <typename T, typename Alpha = T>
-Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
+Result<Kernel> prelu_prepare_quantized(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams alpha, per_tensor_quantization(ctx.input(1), "alpha"));
   REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
@@ -43,11 +43,11 @@ Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> prelu_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
   if (ctx.input(0).type == DataType::kInt16 && ctx.input(1).type == DataType::kInt8) {
     REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-    return prepare_quantized<std::int16_t, std::int8_t>(ctx);
+    return prelu_prepare_quantized<std::int16_t, std::int8_t>(ctx);
   }
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   switch (ctx.input(0).type) {
@@ -57,9 +57,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
         return x >= 0.0f ? x : scaled;
       });
     case DataType::kInt8:
-      return prepare_quantized<std::int8_t>(ctx);
+      return prelu_prepare_quantized<std::int8_t>(ctx);
     case DataType::kUInt8:
-      return prepare_quantized<std::uint8_t>(ctx);
+      return prelu_prepare_quantized<std::uint8_t>(ctx);
     default:
       return unsupported_types(ctx);
   }
@@ -71,7 +71,7 @@ std::string has_alpha_per_pixel(const OpContext& ctx) {
   return fmt::format("alpha is {}", chip::shape_text(alpha));
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kPreluChipRules[] = {{
     .id = "prelu-alpha",
     .says = "There is one alpha for all, or one per channel.",
     .suggestion = "Share alpha over height and width: shared_axes=[1, 2] in Keras.",
@@ -81,14 +81,15 @@ constexpr ChipRule kChipRules[] = {{
 
 }  // namespace
 
-constinit const OpDef prelu_op = with_inference(infer, define({.name = name_of(Op::PRELU),
-                                                               .summary = "Multiplies negative elements by alpha.",
-                                                               .types = "float32; int8; uint8; int16 (alpha int8)",
-                                                               .form = Form::kBinary,
-                                                               .prepare = prepare,
-                                                               .chip = {.first_runtime = 12,
-                                                                        .rules = kChipRules,
-                                                                        .parameters = input_set({1}),
-                                                                        .evidence = chip::kStamped12}}));
+constinit const OpDef prelu_op =
+    with_inference(prelu_infer, define({.name = name_of(Op::PRELU),
+                                        .summary = "Multiplies negative elements by alpha.",
+                                        .types = "float32; int8; uint8; int16 (alpha int8)",
+                                        .form = Form::kBinary,
+                                        .prepare = prelu_prepare,
+                                        .chip = {.first_runtime = 12,
+                                                 .rules = kPreluChipRules,
+                                                 .parameters = input_set({1}),
+                                                 .evidence = chip::kStamped12}}));
 
 }  // namespace reef::ops

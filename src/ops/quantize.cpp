@@ -52,7 +52,7 @@ Result<Kernel> from_float_to_int4(const OpContext& ctx) {
 }
 
 template <typename In, typename Out>
-Result<Kernel> requantize(const OpContext& ctx) {
+Result<Kernel> quantize_requantize(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const UnaryQuantization q, unary_quantization(ctx));
   if constexpr (sizeof(In) == 2 && sizeof(Out) == 2) REEF_RETURN_IF_ERROR(require_zero_zero_points(q));
   const numeric::Multiplier factor =
@@ -67,11 +67,11 @@ Result<Kernel> requantize(const OpContext& ctx) {
 template <typename In, typename... Outs>
 Result<Kernel> requantize_to(const OpContext& ctx) {
   Result<Kernel> result = unsupported_types(ctx);
-  ((ctx.output(0).type == ir::data_type_of<Outs> ? void(result = requantize<In, Outs>(ctx)) : void()), ...);
+  ((ctx.output(0).type == ir::data_type_of<Outs> ? void(result = quantize_requantize<In, Outs>(ctx)) : void()), ...);
   return result;
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> quantize_prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
     case DataType::kInt8:
       return requantize_to<std::int8_t, std::int8_t, std::uint8_t, std::int16_t>(ctx);
@@ -106,7 +106,7 @@ std::string reads_float(const OpContext& ctx) {
   return fmt::format("input 0 ('{}') is {}", ctx.input(0).name, ir::type_name(type));
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kQuantizeChipRules[] = {{
     .id = "quantize-float",
     .says = "It converts between 8-bit types; floats are quantized by the CPU.",
     .suggestion =
@@ -127,7 +127,7 @@ constinit const OpDef quantize_op =
             .types = "float32 to int8, uint8, int16 (per tensor or per channel); float32 to int4; int8, uint8 to int8, "
                      "uint8, int16; int16 to int8, int16, int32; int32 to int8, int16",
             .form = Form::kUnary,
-            .prepare = prepare,
-            .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});
+            .prepare = quantize_prepare,
+            .chip = {.first_runtime = 12, .rules = kQuantizeChipRules, .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

@@ -36,7 +36,7 @@ Result<std::int32_t> length(T start, T limit, T delta) {
   }
 }
 
-Status check(const OpContext& ctx) {
+Status range_check(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "start", {DataType::kFloat32, DataType::kInt32, DataType::kInt64}));
   for (int i = 0; i < 3; ++i) {
     REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(i)));
@@ -50,8 +50,8 @@ Result<std::int32_t> length_of(const InferContext& ctx) {
   return length(ctx.input(0).values<T>()[0], ctx.input(1).values<T>()[0], ctx.input(2).values<T>()[0]);
 }
 
-Status infer(InferContext& ctx) {
-  REEF_RETURN_IF_ERROR(check(ctx));
+Status range_infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(range_check(ctx));
   for (int i = 0; i < 3; ++i) REEF_RETURN_IF_ERROR(ctx.require_value(i));
   const DataType type = ctx.input(0).type;
   REEF_ASSIGN_OR_RETURN(const std::int32_t size, type == DataType::kFloat32 ? length_of<float>(ctx)
@@ -61,7 +61,7 @@ Status infer(InferContext& ctx) {
 }
 
 template <typename T>
-Status run(RunContext& ctx) {
+Status range_run(RunContext& ctx) {
   const T delta = ctx.input(2).values<T>()[0];
   T value = ctx.input(0).values<T>()[0];
   for (T& element : ctx.output(0).mutable_values<T>()) {
@@ -71,11 +71,11 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(check(ctx));
+Result<Kernel> range_prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(range_check(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   return for_element_type<float, std::int32_t, std::int64_t>(ctx, ctx.input(0).type,
-                                                             []<typename T>() { return Kernel(run<T>); });
+                                                             []<typename T>() { return Kernel(range_run<T>); });
 }
 
 }  // namespace
@@ -85,8 +85,8 @@ constinit const OpDef range_op =
             .summary = "Counts from a start to a limit in equal steps.",
             .inputs = {3, 3},
             .types = "float32; int32; int64",
-            .infer = infer,
-            .prepare = prepare,
+            .infer = range_infer,
+            .prepare = range_prepare,
             .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",
                      .rewrite = "fixed-shapes"}});
 

@@ -6,9 +6,9 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) { return give_shape(ctx, Shape()); }
+Status rank_infer(InferContext& ctx) { return give_shape(ctx, Shape()); }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> rank_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32}));
   return Kernel([](RunContext& run) {
     run.output(0).mutable_values<std::int32_t>()[0] = run.input(0).shape.rank();
@@ -23,8 +23,8 @@ constinit const OpDef rank_op =
             .summary = "Gives the number of dimensions.",
             .types = "any (output int32)",
             .value_from_shapes = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = rank_infer,
+            .prepare = rank_prepare,
             .chip = {.instead = "Convert the model with fixed input sizes: it only computes a shape.",
                      .rewrite = "fold-constants"}});
 

@@ -9,11 +9,11 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext&) {
+Status read_variable_infer(InferContext&) {
   return make_error(StatusCode::kDeferred, "a variable's shape is known only when it is read");
 }
 
-Status run(RunContext& ctx) {
+Status read_variable_run(RunContext& ctx) {
   REEF_REQUIRE(!ctx.input(0).values<std::int32_t>().empty(), "handle '{}' has no value", ctx.input(0).name);
   const auto& variables = ctx.environment()->variables();
   const auto found = variables.find(ctx.input(0).values<std::int32_t>()[0]);
@@ -28,10 +28,10 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> read_variable_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "handle", {DataType::kResource}));
   REEF_REQUIRE(ctx.input(0).elements() == 1, "handle '{}' must have one element", ctx.input(0).name);
-  return Kernel(run);
+  return Kernel(read_variable_run);
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ constinit const OpDef read_variable_op =
             .summary = "Loads a variable's value.",
             .types = "resource handle, value of any type with a fixed element size",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = read_variable_infer,
+            .prepare = read_variable_prepare,
             .chip = {.instead = "Make the variable an input and an output of the model."}});
 
 }  // namespace reef::ops

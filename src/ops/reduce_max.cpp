@@ -10,7 +10,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
+constexpr ChipRule kReduceMaxChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
 
@@ -22,6 +22,6 @@ constinit const OpDef reduce_max_op =
             .form = Form::kReduction,
             .traits = trait_set({Trait::kTakesLargest}),
             .prepare = prepare_extreme<MaxFunction, AnyFunction>,
-            .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});
+            .chip = {.first_runtime = 14, .rules = kReduceMaxChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

@@ -10,7 +10,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
+constexpr ChipRule kReduceMinChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
 
@@ -21,6 +21,6 @@ constinit const OpDef reduce_min_op =
             .types = "float32; int8; uint8; int16; int32; int64; bool",
             .form = Form::kReduction,
             .prepare = prepare_extreme<MinFunction, AllFunction>,
-            .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});
+            .chip = {.first_runtime = 14, .rules = kReduceMinChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

@@ -26,7 +26,7 @@ struct RescalingCombiner {
 };
 
 template <typename T>
-Result<Kernel> quantized_kernel(PrepareContext& ctx) {
+Result<Kernel> reduce_prod_quantized_kernel(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
   ctx.request_scratch(ctx.output(0).elements() * static_cast<std::int64_t>(sizeof(std::int32_t)));
@@ -53,12 +53,12 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> reduce_prod_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_reduce(ctx));
   const DataType type = ctx.input(0).type;
   if (ctx.input(0).quantization->is_quantized()) {
-    if (type == DataType::kInt8) return quantized_kernel<std::int8_t>(ctx);
-    if (type == DataType::kInt16) return quantized_kernel<std::int16_t>(ctx);
+    if (type == DataType::kInt8) return reduce_prod_quantized_kernel<std::int8_t>(ctx);
+    if (type == DataType::kInt16) return reduce_prod_quantized_kernel<std::int16_t>(ctx);
     return unsupported("products of quantized {} are not supported; int8 or int16 is needed", ir::type_name(type));
   }
   REEF_RETURN_IF_ERROR(check_reduce_without_rescaling(ctx));
@@ -73,7 +73,7 @@ constinit const OpDef reduce_prod_op = define({.name = name_of(Op::REDUCE_PROD),
                                                .attributes = kReduceAttributes,
                                                .types = "float32; int8; int16; int32; int64; uint8 (not quantized)",
                                                .form = Form::kReduction,
-                                               .prepare = prepare,
+                                               .prepare = reduce_prod_prepare,
                                                .chip = {.instead = "Use MUL of slices."}});
 
 }  // namespace reef::ops

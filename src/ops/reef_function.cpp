@@ -12,11 +12,11 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kReefFunctionAttributes[] = {
     {kCodes, "256 results, as stored numbers, from the lowest input to the highest"},
     {kValues, "the same as real numbers, before rounding: what the chip's table is fitted to"}};
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> reef_function_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   if (!ir::is_integer_8(ctx.input(0).type)) return unsupported_types(ctx);
   const std::vector<std::int64_t> codes = ctx.attributes().get_ints(kCodes);
@@ -33,11 +33,11 @@ constinit const OpDef reef_function_op =
     define({.name = name_of(Op::ReefFunction),
             .summary = "A function of one 8-bit tensor by its 256 results. Reef makes it while it compiles; it is "
                        "never in files.",
-            .attributes = kAttributes,
+            .attributes = kReefFunctionAttributes,
             .types = "int8; uint8",
             .is_custom = true,
             .form = Form::kUnary,
-            .prepare = prepare,
+            .prepare = reef_function_prepare,
             .chip = {.first_runtime = kOldestRuntime}});
 
 }  // namespace reef::ops

@@ -23,7 +23,7 @@ const OpDef* find_op(std::string_view type) {
   return found == index.end() ? nullptr : found->second;
 }
 
-bool has(const OpDef* def, Trait trait) { return def != nullptr && (def->traits & trait_set({trait})) != 0; }
+bool registry_has(const OpDef* def, Trait trait) { return def != nullptr && (def->traits & trait_set({trait})) != 0; }
 
 }  // namespace
 
@@ -39,11 +39,11 @@ bool has_same_bytes(const ir::Operator& op) {
   return def != nullptr && def->same_bytes;
 }
 
-bool has_trait(const ir::Operator& op, Trait trait) { return has(find_op(op), trait); }
+bool has_trait(const ir::Operator& op, Trait trait) { return registry_has(find_op(op), trait); }
 
 bool has_trait(std::string_view type, Trait trait) {
   const OpDef* const def = find_op(type);
-  return def != nullptr && !def->is_custom && has(def, trait);
+  return def != nullptr && !def->is_custom && registry_has(def, trait);
 }
 
 Form form_of(const ir::Operator& op) {

@@ -13,7 +13,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kReshapeAttributes[] = {
     {"new_shape", "shape of the result when input 1 gives none; one size may be -1"}};
 
 // True if input 1 is there and of a form that TFLite heeds.
@@ -57,26 +57,26 @@ Result<Shape> new_shape(const OpContext& ctx) {
   return shape;
 }
 
-Status infer(InferContext& ctx) {
+Status reshape_infer(InferContext& ctx) {
   if (has_shape_tensor(ctx)) REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(Shape shape, new_shape(ctx));
   return give_shape(ctx, std::move(shape));
 }
 
 // Most elements of a tensor that must be laid out anew: 1,296,000 map.
-constexpr std::int64_t kMostElementsOnChip = 1 << 21;
+constexpr std::int64_t kReshapeMostElementsOnChip = 1 << 21;
 
 // Height and width may be merged or split freely only as long as the channels stay together.
 std::string is_large_relayout(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   const Shape& output = ctx.output(0).shape;
   if (input.shape.rank() == 0 || output.rank() == 0 || input.shape.last() == output.last()) return "";
-  if (input.elements() <= kMostElementsOnChip) return "";
+  if (input.elements() <= kReshapeMostElementsOnChip) return "";
   return fmt::format("input is {}, and output {} has other channels", chip::tensor_text(input),
                      chip::shape_text(output));
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kReshapeChipRules[] = {{
     .id = "reshape-size",
     .says = "At most 2,097,152 elements, where the innermost dimension changes.",
     .suggestion = "Make the model's outputs of the tensors before it, and reshape on the CPU, where it costs nothing.",
@@ -92,13 +92,13 @@ constinit const OpDef reshape_op =
     define({.name = name_of(Op::RESHAPE),
             .summary = "Gives the same elements another shape.",
             .inputs = {1, 2},
-            .attributes = kAttributes,
+            .attributes = kReshapeAttributes,
             .types = "any type with a fixed element size",
             .same_bytes = true,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
-            .infer = infer,
+            .infer = reshape_infer,
             .prepare = prepare_same_bytes,
-            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});
+            .chip = {.first_runtime = 10, .rules = kReshapeChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

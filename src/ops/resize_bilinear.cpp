@@ -14,10 +14,10 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) { return infer_resize(ctx, 1); }
+Status resize_bilinear_infer(InferContext& ctx) { return infer_resize(ctx, 1); }
 
 template <typename T>
-Result<Kernel> make_kernel(const kernels::ResizeGeometry& geometry) {
+Result<Kernel> resize_bilinear_make_kernel(const kernels::ResizeGeometry& geometry) {
   return Kernel([geometry](RunContext& run) {
     const T* input = run.input(0).values<T>().data();
     T* output = run.output(0).mutable_values<T>().data();
@@ -29,17 +29,17 @@ Result<Kernel> make_kernel(const kernels::ResizeGeometry& geometry) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> resize_bilinear_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const kernels::ResizeGeometry geometry, resize_geometry(ctx));
   REEF_REQUIRE(!geometry.align_corners || !geometry.half_pixel_centers,
                "align_corners and half_pixel_centers exclude each other");
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t>(
-      ctx, ctx.input(0).type, [&]<typename T>() { return make_kernel<T>(geometry); });
+      ctx, ctx.input(0).type, [&]<typename T>() { return resize_bilinear_make_kernel<T>(geometry); });
 }
 
 // Most elements of the result: between 524,288, which map, and 8,388,608, which do not.
-constexpr std::int64_t kMostElementsOnChip = 1 << 21;
+constexpr std::int64_t kResizeBilinearMostElementsOnChip = 1 << 21;
 // Interpolation weights are 8-bit numbers with a sign: fractions with larger denominators are not exact.
 constexpr std::int64_t kFinestFraction = 128;
 
@@ -69,13 +69,13 @@ std::string is_imprecise(const OpContext& ctx) {
                      output[2], chip::number_text(y * x));
 }
 
-std::string is_large(const OpContext& ctx) {
+std::string resize_bilinear_is_large(const OpContext& ctx) {
   const Tensor& output = ctx.output(0);
-  if (output.shape == ctx.input(0).shape || output.elements() <= kMostElementsOnChip) return "";
+  if (output.shape == ctx.input(0).shape || output.elements() <= kResizeBilinearMostElementsOnChip) return "";
   return fmt::format("output is {}", chip::tensor_text(output));
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kResizeBilinearChipRules[] = {
     chip::kNoHalfPixels,
     {
         .id = "resize-one-pixel",
@@ -101,7 +101,7 @@ constexpr ChipRule kChipRules[] = {
         .id = "resize-size",
         .says = "The result has at most 2,097,152 elements.",
         .suggestion = "End the model before it and enlarge on the CPU, or enlarge fewer channels.",
-        .broken = is_large,
+        .broken = resize_bilinear_is_large,
         .source = RuleSource::kReported,
         .evidence =
             "128x128x32 maps, 512x512x32 does not (edgetpu#31). Where the limit lies between them is not known.",
@@ -111,15 +111,16 @@ constexpr ChipRule kChipRules[] = {
 
 }  // namespace
 
-constinit const OpDef resize_bilinear_op =
-    define({.name = name_of(Op::RESIZE_BILINEAR),
-            .summary = "Resizes images with bilinear interpolation.",
-            .inputs = {2, 2},
-            .attributes = kResizeAttributes,
-            .types = "float32; int8; uint8; int16",
-            .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .newest_version = 3, .rules = kChipRules, .parameters = input_set({1})}});
+constinit const OpDef resize_bilinear_op = define(
+    {.name = name_of(Op::RESIZE_BILINEAR),
+     .summary = "Resizes images with bilinear interpolation.",
+     .inputs = {2, 2},
+     .attributes = kResizeAttributes,
+     .types = "float32; int8; uint8; int16",
+     .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
+     .infer = resize_bilinear_infer,
+     .prepare = resize_bilinear_prepare,
+     .chip = {
+         .first_runtime = 10, .newest_version = 3, .rules = kResizeBilinearChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

@@ -10,9 +10,9 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) { return infer_resize(ctx, 0); }
+Status resize_nearest_neighbor_infer(InferContext& ctx) { return infer_resize(ctx, 0); }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> resize_nearest_neighbor_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(
       require_type(ctx.input(0), "input", {DataType::kFloat32, DataType::kInt8, DataType::kUInt8, DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
@@ -29,7 +29,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   });
 }
 
-constexpr ChipRule kChipRules[] = {chip::kNoHalfPixels};
+constexpr ChipRule kResizeNearestNeighborChipRules[] = {chip::kNoHalfPixels};
 
 }  // namespace
 
@@ -40,8 +40,11 @@ constinit const OpDef resize_nearest_neighbor_op =
             .attributes = kResizeAttributes,
             .types = "float32; int8; uint8; int16",
             .traits = trait_set({Trait::kPerImage, Trait::kKeepsNonNegative, Trait::kScalesByChannel}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .newest_version = 3, .rules = kChipRules, .parameters = input_set({1})}});
+            .infer = resize_nearest_neighbor_infer,
+            .prepare = resize_nearest_neighbor_prepare,
+            .chip = {.first_runtime = 10,
+                     .newest_version = 3,
+                     .rules = kResizeNearestNeighborChipRules,
+                     .parameters = input_set({1})}});
 
 }  // namespace reef::ops

@@ -7,10 +7,11 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"seq_dim", "dimension along which elements are reversed"},
-                                        {"batch_dim", "dimension that input 1 has one length for each index of"}};
+constexpr AttributeDoc kReverseSequenceAttributes[] = {
+    {"seq_dim", "dimension along which elements are reversed"},
+    {"batch_dim", "dimension that input 1 has one length for each index of"}};
 
-Status run(RunContext& ctx, int seq_dim, int batch_dim) {
+Status reverse_sequence_run(RunContext& ctx, int seq_dim, int batch_dim) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> lengths, integers(ctx.input(1), "lengths"));
   for (const std::int64_t length : lengths) {
@@ -40,7 +41,7 @@ Status run(RunContext& ctx, int seq_dim, int batch_dim) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> reverse_sequence_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   const Tensor& input = ctx.input(0);
   const Tensor& lengths = ctx.input(1);
@@ -54,7 +55,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   const int seq = static_cast<int>(seq_dim), batch = static_cast<int>(batch_dim);
   REEF_REQUIRE(lengths.shape == Shape({input.shape[batch]}), "lengths ('{}') have shape {}; [{}] is needed",
                lengths.name, lengths.shape.to_string(), input.shape[batch]);
-  return Kernel([seq, batch](RunContext& run_ctx) { return run(run_ctx, seq, batch); });
+  return Kernel([seq, batch](RunContext& run_ctx) { return reverse_sequence_run(run_ctx, seq, batch); });
 }
 
 }  // namespace
@@ -62,10 +63,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef reverse_sequence_op = define({.name = name_of(Op::REVERSE_SEQUENCE),
                                                     .summary = "Reverses the beginnings of sequences.",
                                                     .inputs = {2, 2},
-                                                    .attributes = kAttributes,
+                                                    .attributes = kReverseSequenceAttributes,
                                                     .types = kWholeByteTypes,
                                                     .infer = infer_same_shape,
-                                                    .prepare = prepare,
+                                                    .prepare = reverse_sequence_prepare,
                                                     .chip = {.instead = "Reverse on the CPU before the model."}});
 
 }  // namespace reef::ops

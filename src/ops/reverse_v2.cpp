@@ -19,7 +19,7 @@ Result<std::vector<bool>> reversed_axes(const OpContext& ctx) {
   return reversed;
 }
 
-Status run(RunContext& ctx) {
+Status reverse_v2_run(RunContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<bool> reversed, reversed_axes(ctx));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
@@ -35,10 +35,10 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> reverse_v2_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 1, kMaxMovedRank));
-  return Kernel(run);
+  return Kernel(reverse_v2_run);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ constinit const OpDef reverse_v2_op =
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = reverse_v2_prepare,
             .chip = {.instead = "Reverse on the CPU before the model, or reverse the weights behind it.",
                      .rewrite = "gather"}});
 

@@ -12,7 +12,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::int64_t kMaxLength = std::int64_t{1} << 24;
+constexpr std::int64_t kRfft2dMaxLength = std::int64_t{1} << 24;
 
 struct Lengths {
   std::int64_t rows = 1, columns = 1;
@@ -23,14 +23,14 @@ Result<Lengths> lengths(const InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> values, ctx.ints(1));
   REEF_REQUIRE(values.size() == 2, "fft_length has {} numbers; rows and columns are needed", values.size());
   for (const std::int64_t value : values) {
-    REEF_REQUIRE(value >= 1 && value <= kMaxLength && (value & (value - 1)) == 0,
-                 "fft_length is {}; powers of two up to {} are needed", value, kMaxLength);
+    REEF_REQUIRE(value >= 1 && value <= kRfft2dMaxLength && (value & (value - 1)) == 0,
+                 "fft_length is {}; powers of two up to {} are needed", value, kRfft2dMaxLength);
   }
   REEF_REQUIRE(ctx.input(0).shape.rank() >= 2, "input {} must have rows and columns", ctx.input(0).shape.to_string());
   return Lengths{values[0], values[1]};
 }
 
-Status infer(InferContext& ctx) {
+Status rfft2d_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Lengths length, lengths(ctx));
   Shape shape = ctx.input(0).shape;
   shape[shape.rank() - 2] = static_cast<std::int32_t>(length.rows);
@@ -40,8 +40,8 @@ Status infer(InferContext& ctx) {
 }
 
 // One image of `height` by `width`.
-void transform(const float* from, std::int64_t height, std::int64_t width, const Lengths& length,
-               std::complex<float>* to) {
+void rfft2d_transform(const float* from, std::int64_t height, std::int64_t width, const Lengths& length,
+                      std::complex<float>* to) {
   const kernels::Fft along_row(static_cast<std::size_t>(length.columns)),
       along_column(static_cast<std::size_t>(length.rows));
   const std::int64_t columns = length.columns / 2 + 1;
@@ -64,7 +64,7 @@ void transform(const float* from, std::int64_t height, std::int64_t width, const
   }
 }
 
-Status run(RunContext& ctx) {
+Status rfft2d_run(RunContext& ctx) {
   const Tensor &input = ctx.input(0), &output = ctx.output(0);
   const int rank = input.shape.rank();
   const std::int64_t height = input.shape[rank - 2], width = input.shape[rank - 1];
@@ -76,16 +76,16 @@ Status run(RunContext& ctx) {
   auto* to = ctx.output(0).mutable_values<std::complex<float>>().data();
   ctx.parallel_for(images, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      transform(from + i * height * width, height, width, length, to + i * results);
+      rfft2d_transform(from + i * height * width, height, width, length, to + i * results);
     }
   });
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> rfft2d_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kComplex64}));
-  return Kernel(run);
+  return Kernel(rfft2d_run);
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ constinit const OpDef rfft2d_op = define({.name = name_of(Op::RFFT2D),
                                           .summary = "Fourier transform of real numbers in two dimensions.",
                                           .inputs = {2, 2},
                                           .types = "float32 to complex64",
-                                          .infer = infer,
-                                          .prepare = prepare,
+                                          .infer = rfft2d_infer,
+                                          .prepare = rfft2d_prepare,
                                           .chip = {.instead = "Features of sound are computed on the CPU before the "
                                                               "network."}});
 

@@ -17,7 +17,7 @@ T shift_right(T x, T count) {
   return static_cast<T>(x >> std::clamp<std::int64_t>(count, 0, kMaxCount));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> right_shift_prepare(PrepareContext& ctx) {
   return prepare_uniform<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
       ctx, []<typename T>(T x, T count) { return shift_right(x, count); });
 }
@@ -28,7 +28,7 @@ constinit const OpDef right_shift_op = define({.name = name_of(Op::RIGHT_SHIFT),
                                                .summary = "Shifts elements right, with broadcasting.",
                                                .types = "int8; uint8; int16; uint16; int32; uint32",
                                                .form = Form::kBinary,
-                                               .prepare = prepare,
+                                               .prepare = right_shift_prepare,
                                                .chip = {.instead = "Keep integer logic out of the network."}});
 
 }  // namespace reef::ops

@@ -26,7 +26,7 @@ Status check_operands(const PrepareContext& ctx, std::int64_t batches, std::int6
   return ok_status();
 }
 
-kernels::WeightMatrix weight_matrix(const Tensor& tensor) {
+kernels::WeightMatrix rnn_family_weight_matrix(const Tensor& tensor) {
   kernels::WeightMatrix matrix;
   if (tensor.type == DataType::kFloat32) {
     matrix.real = tensor.values<float>().data();
@@ -68,8 +68,8 @@ Result<Kernel> prepare_rnn(const PrepareContext& ctx, std::int64_t inputs, const
   }
   return Kernel([=](RunContext& run) {
     kernels::RnnFloat rnn = parameters;
-    rnn.input = weight_matrix(run.input(kRnnInputWeights));
-    rnn.recurrent = weight_matrix(run.input(kRnnRecurrentWeights));
+    rnn.input = rnn_family_weight_matrix(run.input(kRnnInputWeights));
+    rnn.recurrent = rnn_family_weight_matrix(run.input(kRnnRecurrentWeights));
     rnn.bias = run.input(kRnnBias).values<float>().data();
     kernels::RnnFloatStep step;
     step.input_stride = sequence.batch_stride(inputs);

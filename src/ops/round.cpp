@@ -18,7 +18,7 @@ float round_half_to_even(float x) {
   return below + 1.0f;
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) { return prepare_float_map(ctx, true, round_half_to_even); }
+Result<Kernel> round_prepare(PrepareContext& ctx) { return prepare_float_map(ctx, true, round_half_to_even); }
 
 }  // namespace
 
@@ -28,7 +28,7 @@ constinit const OpDef round_op = define(
      .types = "float32; float16",
      .form = Form::kUnary,
      .traits = trait_set({Trait::kKeepsNonNegative}),
-     .prepare = prepare,
+     .prepare = round_prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -61,7 +61,7 @@ Result<Kernel> rsqrt_16bit(const OpContext& ctx) {
   return refuse_negative<std::int16_t>(0, std::move(map));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> rsqrt_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
@@ -82,7 +82,7 @@ constinit const OpDef rsqrt_op = define({.name = name_of(Op::RSQRT),
                                          .types = "float32; int8; int16",
                                          .form = Form::kUnary,
                                          .traits = trait_set({Trait::kNeverNegative}),
-                                         .prepare = prepare,
+                                         .prepare = rsqrt_prepare,
                                          .chip = {.first_runtime = 14}});
 
 }  // namespace reef::ops

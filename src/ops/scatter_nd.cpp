@@ -11,7 +11,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Shape> output_shape(const OpContext& ctx) {
+Result<Shape> scatter_nd_output_shape(const OpContext& ctx) {
   const Shape& indices = ctx.input(0).shape;
   const Shape& updates = ctx.input(1).shape;
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(2), "shape", 1, 1));
@@ -27,17 +27,17 @@ Result<Shape> output_shape(const OpContext& ctx) {
   return shape;
 }
 
-Status infer(InferContext& ctx) {
+Status scatter_nd_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
-  REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx));
+  REEF_ASSIGN_OR_RETURN(Shape shape, scatter_nd_output_shape(ctx));
   return give_shape(ctx, std::move(shape));
 }
 
 // T is unsigned for integers, so that sums wrap.
 template <typename T>
-Status run(RunContext& ctx) {
+Status scatter_nd_run(RunContext& ctx) {
   Tensor& output = ctx.output(0);
-  REEF_ASSIGN_OR_RETURN(const Shape shape, output_shape(ctx));
+  REEF_ASSIGN_OR_RETURN(const Shape shape, scatter_nd_output_shape(ctx));
   REEF_RETURN_IF_ERROR(require_output_shape(output, shape));
   const Shape& index_shape = ctx.input(0).shape;
   const IndexTuples tuples(ctx.input(0), index_shape.product(0, index_shape.rank() - 1), index_shape.last(), shape);
@@ -58,22 +58,22 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> scatter_nd_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "indices", {DataType::kInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(2)));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(1), ctx.output(0)));
   switch (ctx.output(0).type) {
     case DataType::kFloat32:
-      return Kernel(run<float>);
+      return Kernel(scatter_nd_run<float>);
     case DataType::kInt8:
     case DataType::kUInt8:
-      return Kernel(run<std::uint8_t>);
+      return Kernel(scatter_nd_run<std::uint8_t>);
     case DataType::kInt32:
-      return Kernel(run<std::uint32_t>);
+      return Kernel(scatter_nd_run<std::uint32_t>);
     case DataType::kInt64:
-      return Kernel(run<std::uint64_t>);
+      return Kernel(scatter_nd_run<std::uint64_t>);
     case DataType::kBool:
-      return Kernel(run<std::uint8_t>);
+      return Kernel(scatter_nd_run<std::uint8_t>);
     default:
       return unsupported_types(ctx);
   }
@@ -85,8 +85,8 @@ constinit const OpDef scatter_nd_op = define({.name = name_of(Op::SCATTER_ND),
                                               .summary = "Adds slices into a tensor of zeros at index tuples.",
                                               .inputs = {3, 3},
                                               .types = "float32; int8; uint8; int32; int64; bool",
-                                              .infer = infer,
-                                              .prepare = prepare,
+                                              .infer = scatter_nd_infer,
+                                              .prepare = scatter_nd_prepare,
                                               .chip = {.instead = "Use PAD or CONCATENATION with zeros."}});
 
 }  // namespace reef::ops

@@ -24,7 +24,7 @@ Result<std::int32_t> count_segments(const Ids& ids) {
   return static_cast<std::int32_t>(last + 1);
 }
 
-Status check(const OpContext& ctx) {
+Status segment_sum_check(const OpContext& ctx) {
   const Shape& data = ctx.input(0).shape;
   REEF_REQUIRE(data.rank() >= 1, "data ('{}') is a scalar; it has no slices", ctx.input(0).name);
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "segment ids", {DataType::kInt32}));
@@ -33,8 +33,8 @@ Status check(const OpContext& ctx) {
   return ok_status();
 }
 
-Status infer(InferContext& ctx) {
-  REEF_RETURN_IF_ERROR(check(ctx));
+Status segment_sum_infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(segment_sum_check(ctx));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> ids, ctx.ints(1));
   Shape output = ctx.input(0).shape;
   REEF_ASSIGN_OR_RETURN(output[0], count_segments(ids));
@@ -42,7 +42,7 @@ Status infer(InferContext& ctx) {
 }
 
 template <typename T>
-Status run(RunContext& ctx) {
+Status segment_sum_run(RunContext& ctx) {
   const std::span<const std::int32_t> ids = ctx.input(1).values<std::int32_t>();
   REEF_ASSIGN_OR_RETURN(const std::int32_t segments, count_segments(ids));
   const Shape& shape = ctx.output(0).shape;
@@ -59,10 +59,11 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(check(ctx));
+Result<Kernel> segment_sum_prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(segment_sum_check(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  return for_element_type<float, std::int32_t>(ctx, ctx.input(0).type, []<typename T>() { return Kernel(run<T>); });
+  return for_element_type<float, std::int32_t>(ctx, ctx.input(0).type,
+                                               []<typename T>() { return Kernel(segment_sum_run<T>); });
 }
 
 }  // namespace
@@ -71,8 +72,8 @@ constinit const OpDef segment_sum_op = define({.name = name_of(Op::SEGMENT_SUM),
                                                .summary = "Adds up slices that belong to the same segment.",
                                                .inputs = {2, 2},
                                                .types = "float32; int32; segment ids: int32",
-                                               .infer = infer,
-                                               .prepare = prepare,
+                                               .infer = segment_sum_infer,
+                                               .prepare = segment_sum_prepare,
                                                .chip = {.instead = "Use SUM of slices."}});
 
 }  // namespace reef::ops

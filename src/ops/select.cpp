@@ -11,7 +11,7 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status select_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
   if (keeps_declared_shape(ctx)) return ok_status();
   const Shape& condition = ctx.input(0).shape;
@@ -27,7 +27,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, x);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> select_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
   // A vector condition belongs to the first dimension, not, as in broadcasting, to the last.
   Shape condition = ctx.input(0).shape;
@@ -45,8 +45,8 @@ constinit const OpDef select_op = define({.name = name_of(Op::SELECT),
                                           .types = "any type of 8, 16, 32 or 64 bits",
                                           .form = Form::kElementwise,
                                           .traits = trait_set({Trait::kCopiesOperands}),
-                                          .infer = infer,
-                                          .prepare = prepare,
+                                          .infer = select_infer,
+                                          .prepare = select_prepare,
                                           .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});
 
 }  // namespace reef::ops

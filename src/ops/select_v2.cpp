@@ -11,7 +11,7 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status select_v2_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
   if (keeps_declared_shape(ctx)) return ok_status();
   REEF_ASSIGN_OR_RETURN(const Shape values, broadcast_shapes(ctx.input(1).shape, ctx.input(2).shape));
@@ -19,7 +19,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(shape));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> select_v2_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
   return prepare_select(ctx, ctx.input(0).shape);
 }
@@ -33,8 +33,8 @@ constinit const OpDef select_v2_op =
             .types = "any type of 8, 16, 32 or 64 bits",
             .form = Form::kElementwise,
             .traits = trait_set({Trait::kCopiesOperands}),
-            .infer = infer,
-            .prepare = prepare,
+            .infer = select_v2_infer,
+            .prepare = select_v2_prepare,
             .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});
 
 }  // namespace reef::ops

@@ -8,20 +8,20 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"out_type", "INT32 or INT64; the output tensor's own type decides"}};
+constexpr AttributeDoc kShapeAttributes[] = {{"out_type", "INT32 or INT64; the output tensor's own type decides"}};
 
-Status infer(InferContext& ctx) { return give_shape(ctx, {ctx.input(0).shape.rank()}); }
+Status shape_infer(InferContext& ctx) { return give_shape(ctx, {ctx.input(0).shape.rank()}); }
 
 template <typename T>
-Status run(RunContext& ctx) {
+Status shape_run(RunContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   std::copy(shape.begin(), shape.end(), ctx.output(0).mutable_values<T>().begin());
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> shape_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32, DataType::kInt64}));
-  return ctx.output(0).type == DataType::kInt32 ? Kernel(run<std::int32_t>) : Kernel(run<std::int64_t>);
+  return ctx.output(0).type == DataType::kInt32 ? Kernel(shape_run<std::int32_t>) : Kernel(shape_run<std::int64_t>);
 }
 
 }  // namespace
@@ -29,11 +29,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef shape_op = define(
     {.name = name_of(Op::SHAPE),
      .summary = "Gives the sizes of a tensor's dimensions.",
-     .attributes = kAttributes,
+     .attributes = kShapeAttributes,
      .types = "any (output int32 or int64)",
      .value_from_shapes = true,
-     .infer = infer,
-     .prepare = prepare,
+     .infer = shape_infer,
+     .prepare = shape_prepare,
      .chip = {
          .instead = "Convert the model with fixed input sizes: what is computed from shapes then becomes constant.",
          .rewrite = "fold-constants"}});

@@ -14,7 +14,7 @@ T sign(T x) {
   return x == 0 ? T{0} : x;
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> sign_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   return for_element_type<float, double, std::int32_t>(ctx, ctx.input(0).type,
                                                        []<typename T>() { return map_kernel<T, T>(sign<T>); });
@@ -26,7 +26,7 @@ constinit const OpDef sign_op = define({.name = name_of(Op::SIGN),
                                         .summary = "Sign: -1, 0 or 1.",
                                         .types = "float32; float64; int32",
                                         .form = Form::kUnary,
-                                        .prepare = prepare,
+                                        .prepare = sign_prepare,
                                         .chip = {.instead = "Use a steep LOGISTIC or TANH."}});
 
 }  // namespace reef::ops

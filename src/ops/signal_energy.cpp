@@ -9,15 +9,15 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"start_index", "first frequency that is wanted"},
-                                        {"end_index", "first frequency that is not wanted any more"}};
+constexpr AttributeDoc kSignalEnergyAttributes[] = {{"start_index", "first frequency that is wanted"},
+                                                    {"end_index", "first frequency that is not wanted any more"}};
 
-Status infer(InferContext& ctx) {
+Status signal_energy_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "spectrum", 1, 1));
   return give_shape(ctx, {ctx.input(0).shape[0] / 2});
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> signal_energy_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "spectrum", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "energy", {DataType::kUInt32}));
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
@@ -37,11 +37,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef signal_energy_op =
     define({.name = name_of(Op::SignalEnergy),
             .summary = "Squared magnitudes of a spectrum (TFLite-Micro).",
-            .attributes = kAttributes,
+            .attributes = kSignalEnergyAttributes,
             .types = "int16",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = signal_energy_infer,
+            .prepare = signal_energy_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

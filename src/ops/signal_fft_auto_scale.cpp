@@ -9,13 +9,13 @@ namespace {
 
 constexpr int kScaled = 0, kScaleBits = 1;
 
-Status infer(InferContext& ctx) {
+Status signal_fft_auto_scale_infer(InferContext& ctx) {
   ctx.set_output_shape(kScaled, ctx.input(0).shape);
   ctx.set_output_shape(kScaleBits, Shape());
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> signal_fft_auto_scale_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(kScaled), "output", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(kScaleBits), "scale bits", {DataType::kInt32}));
@@ -34,8 +34,8 @@ constinit const OpDef signal_fft_auto_scale_op =
             .outputs = {2, 2},
             .types = "int16",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = signal_fft_auto_scale_infer,
+            .prepare = signal_fft_auto_scale_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -9,16 +9,16 @@ namespace reef::ops {
 namespace {
 
 constexpr int kEnergy = 0, kWeights = 1, kUnweights = 2, kStarts = 3, kWeightStarts = 4, kWidths = 5;
-constexpr AttributeDoc kAttributes[] = {{"num_channels", "channels; the tables have one entry more"}};
+constexpr AttributeDoc kSignalFilterBankAttributes[] = {{"num_channels", "channels; the tables have one entry more"}};
 
-Status infer(InferContext& ctx) {
+Status signal_filter_bank_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int64_t channels, options.get_int("num_channels"));
   REEF_REQUIRE(channels >= 0 && channels < INT32_MAX, "num_channels is {}", channels);
   return give_shape(ctx, {static_cast<std::int32_t>(channels)});
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> signal_filter_bank_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kEnergy), "energy", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt64}));
   for (const int i : {kWeights, kUnweights, kStarts, kWeightStarts, kWidths}) {
@@ -44,11 +44,11 @@ constinit const OpDef signal_filter_bank_op =
     define({.name = name_of(Op::SignalFilterBank),
             .summary = "Gathers energies into channels (TFLite-Micro).",
             .inputs = {6, 6},
-            .attributes = kAttributes,
+            .attributes = kSignalFilterBankAttributes,
             .types = "uint32 (int16 weights, uint64 result)",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = signal_filter_bank_infer,
+            .prepare = signal_filter_bank_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

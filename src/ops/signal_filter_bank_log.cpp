@@ -8,10 +8,11 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"output_scale", "what the logarithm is multiplied by"},
-                                        {"input_correction_bits", "bits that inputs are shifted up by first, 0 to 31"}};
+constexpr AttributeDoc kSignalFilterBankLogAttributes[] = {
+    {"output_scale", "what the logarithm is multiplied by"},
+    {"input_correction_bits", "bits that inputs are shifted up by first, 0 to 31"}};
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> signal_filter_bank_log_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt16}));
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
@@ -32,11 +33,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef signal_filter_bank_log_op =
     define({.name = name_of(Op::SignalFilterBankLog),
             .summary = "Scaled logarithms of channels (TFLite-Micro).",
-            .attributes = kAttributes,
+            .attributes = kSignalFilterBankLogAttributes,
             .types = "uint32 (int16 result)",
             .is_custom = true,
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = signal_filter_bank_log_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

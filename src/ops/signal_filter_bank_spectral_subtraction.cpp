@@ -10,8 +10,8 @@
 namespace reef::ops {
 namespace {
 
-constexpr int kOutput = 0, kNoiseEstimate = 1;
-constexpr AttributeDoc kAttributes[] = {
+constexpr int kSignalFilterBankSpectralSubtractionOutput = 0, kNoiseEstimate = 1;
+constexpr AttributeDoc kSignalFilterBankSpectralSubtractionAttributes[] = {
     {"smoothing", "weight of the new value in the estimate, for channels of even number"},
     {"one_minus_smoothing", "weight of the old estimate, for channels of even number"},
     {"alternate_smoothing", "the same for channels of odd number"},
@@ -23,13 +23,13 @@ constexpr AttributeDoc kAttributes[] = {
     {"num_channels", "number of channels"},
 };
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(kOutput, ctx.input(0).shape);
+Status signal_filter_bank_spectral_subtraction_infer(InferContext& ctx) {
+  ctx.set_output_shape(kSignalFilterBankSpectralSubtractionOutput, ctx.input(0).shape);
   ctx.set_output_shape(kNoiseEstimate, ctx.input(0).shape);
   return ok_status();
 }
 
-Result<kernels::NoiseSubtraction> settings_of(const OpContext& ctx) {
+Result<kernels::NoiseSubtraction> signal_filter_bank_spectral_subtraction_settings_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int64_t channels, options.get_int("num_channels"));
   REEF_REQUIRE(channels == ctx.input(0).elements(), "num_channels is {}, but the input has {}", channels,
@@ -66,17 +66,19 @@ std::span<std::uint32_t> noise_estimate(RunContext& run) {
   return {reinterpret_cast<std::uint32_t*>(state.data.data()), state.data.size() / sizeof(std::uint32_t)};
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> signal_filter_bank_spectral_subtraction_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 1, 1));
-  for (const int i : {kOutput, kNoiseEstimate}) {
+  for (const int i : {kSignalFilterBankSpectralSubtractionOutput, kNoiseEstimate}) {
     REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "output", {DataType::kUInt32}));
   }
-  REEF_ASSIGN_OR_RETURN(const kernels::NoiseSubtraction settings, settings_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const kernels::NoiseSubtraction settings,
+                        signal_filter_bank_spectral_subtraction_settings_of(ctx));
   return Kernel([settings](RunContext& run) {
     const std::span<std::uint32_t> estimate = noise_estimate(run);
-    kernels::subtract_noise(settings, run.input(0).values<std::uint32_t>(), estimate,
-                            run.output(kOutput).mutable_values<std::uint32_t>().data());
+    kernels::subtract_noise(
+        settings, run.input(0).values<std::uint32_t>(), estimate,
+        run.output(kSignalFilterBankSpectralSubtractionOutput).mutable_values<std::uint32_t>().data());
     std::copy(estimate.begin(), estimate.end(), run.output(kNoiseEstimate).mutable_values<std::uint32_t>().data());
     return ok_status();
   });
@@ -88,12 +90,12 @@ constinit const OpDef signal_filter_bank_spectral_subtraction_op =
     define({.name = name_of(Op::SignalFilterBankSpectralSubtraction),
             .summary = "Takes a running estimate of the noise off every channel (TFLite-Micro).",
             .outputs = {2, 2},
-            .attributes = kAttributes,
+            .attributes = kSignalFilterBankSpectralSubtractionAttributes,
             .types = "uint32",
             .is_custom = true,
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = signal_filter_bank_spectral_subtraction_infer,
+            .prepare = signal_filter_bank_spectral_subtraction_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -8,21 +8,24 @@
 namespace reef::ops {
 namespace {
 
-constexpr int kInput = 0, kScaleBits = 1;
+constexpr int kSignalFilterBankSquareRootInput = 0, kSignalFilterBankSquareRootScaleBits = 1;
 
-Status infer(InferContext& ctx) { return give_shape(ctx, ctx.input(kInput).shape); }
+Status signal_filter_bank_square_root_infer(InferContext& ctx) {
+  return give_shape(ctx, ctx.input(kSignalFilterBankSquareRootInput).shape);
+}
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(kInput), "input", {DataType::kUInt64}));
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(kScaleBits), "scale bits", {DataType::kInt32}));
+Result<Kernel> signal_filter_bank_square_root_prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kSignalFilterBankSquareRootInput), "input", {DataType::kUInt64}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kSignalFilterBankSquareRootScaleBits), "scale bits", {DataType::kInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt32}));
-  REEF_REQUIRE(ctx.input(kScaleBits).elements() == 1, "the scale bits have shape {}; one number is needed",
-               ctx.input(kScaleBits).shape.to_string());
+  REEF_REQUIRE(ctx.input(kSignalFilterBankSquareRootScaleBits).elements() == 1,
+               "the scale bits have shape {}; one number is needed",
+               ctx.input(kSignalFilterBankSquareRootScaleBits).shape.to_string());
   return Kernel([](RunContext& run) {
-    const std::int32_t bits = run.input(kScaleBits).values<std::int32_t>()[0];
+    const std::int32_t bits = run.input(kSignalFilterBankSquareRootScaleBits).values<std::int32_t>()[0];
     REEF_REQUIRE(bits >= 0 && bits <= 31, "the scale bits are {}; 0 to 31 is possible", bits);
     std::uint32_t* output = run.output(0).mutable_values<std::uint32_t>().data();
-    for (const std::uint64_t x : run.input(kInput).values<std::uint64_t>()) {
+    for (const std::uint64_t x : run.input(kSignalFilterBankSquareRootInput).values<std::uint64_t>()) {
       *output++ = kernels::rounded_square_root(x) >> bits;
     }
     return ok_status();
@@ -37,8 +40,8 @@ constinit const OpDef signal_filter_bank_square_root_op =
             .inputs = {2, 2},
             .types = "uint64 (uint32 result)",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = signal_filter_bank_square_root_infer,
+            .prepare = signal_filter_bank_square_root_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -9,11 +9,11 @@ namespace reef::ops {
 namespace {
 
 constexpr int kSignal = 0, kNoise = 1, kTable = 2;
-constexpr AttributeDoc kAttributes[] = {{"snr_shift", "bits that products are shifted down by, 0 to 63"}};
+constexpr AttributeDoc kSignalPcanAttributes[] = {{"snr_shift", "bits that products are shifted down by, 0 to 63"}};
 
-Status infer(InferContext& ctx) { return give_shape(ctx, ctx.input(kSignal).shape); }
+Status signal_pcan_infer(InferContext& ctx) { return give_shape(ctx, ctx.input(kSignal).shape); }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> signal_pcan_prepare(PrepareContext& ctx) {
   for (const int i : {kSignal, kNoise}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kTable), "table", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kSignal), ctx.output(0)));
@@ -41,11 +41,11 @@ constinit const OpDef signal_pcan_op =
     define({.name = name_of(Op::SignalPCAN),
             .summary = "Per-channel gain control of audio energies (TFLite-Micro).",
             .inputs = {3, 3},
-            .attributes = kAttributes,
+            .attributes = kSignalPcanAttributes,
             .types = "uint32 (int16 table)",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = signal_pcan_infer,
+            .prepare = signal_pcan_prepare,
             .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -6,11 +6,11 @@
 namespace reef::ops {
 namespace {
 
-struct Box {
+struct SliceBox {
   std::vector<std::int64_t> begin, size;
 };
 
-Result<Box> box_of(const OpContext& ctx) {
+Result<SliceBox> box_of(const OpContext& ctx) {
   const Shape& input = ctx.input(0).shape;
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 0, kMaxMovedRank));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(1), ctx.input(2)));
@@ -19,7 +19,7 @@ Result<Box> box_of(const OpContext& ctx) {
                  "'{}' has shape {}; input '{}' of {} dimensions needs [{}]", ctx.input(i).name,
                  ctx.input(i).shape.to_string(), ctx.input(0).name, input.rank(), input.rank());
   }
-  Box box;
+  SliceBox box;
   REEF_ASSIGN_OR_RETURN(box.begin, integers(ctx.input(1), "begin"));
   REEF_ASSIGN_OR_RETURN(box.size, integers(ctx.input(2), "size"));
   for (std::size_t d = 0; d < box.begin.size(); ++d) {
@@ -32,17 +32,17 @@ Result<Box> box_of(const OpContext& ctx) {
   return box;
 }
 
-Status infer(InferContext& ctx) {
+Status slice_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
-  REEF_ASSIGN_OR_RETURN(const Box box, box_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const SliceBox box, box_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, shape_from(box.size));
   return give_shape(ctx, std::move(shape));
 }
 
-Result<std::vector<Move>> moves_of(const OpContext& ctx) {
+Result<std::vector<Move>> slice_moves_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
-  REEF_ASSIGN_OR_RETURN(const Box box, box_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const SliceBox box, box_of(ctx));
   REEF_ASSIGN_OR_RETURN(const Shape shape, shape_from(box.size));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), shape));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
@@ -56,9 +56,9 @@ Result<std::vector<Move>> moves_of(const OpContext& ctx) {
   return std::vector<Move>{{0, 0, std::move(moves)}};
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> slice_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return movement_kernel(ctx, {1, 2}, moves_of);
+  return movement_kernel(ctx, {1, 2}, slice_moves_of);
 }
 
 }  // namespace
@@ -69,8 +69,8 @@ constinit const OpDef slice_op = define({.name = name_of(Op::SLICE),
                                          .types = kWholeByteTypes,
                                          .form = Form::kMove,
                                          .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
-                                         .infer = infer,
-                                         .prepare = prepare,
+                                         .infer = slice_infer,
+                                         .prepare = slice_prepare,
                                          .chip = {.first_runtime = 10, .parameters = input_set({1, 2})}});
 
 }  // namespace reef::ops

@@ -20,7 +20,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"beta", "factor of the exponent; positive for quantized tensors"}};
+constexpr AttributeDoc kSoftmaxAttributes[] = {{"beta", "factor of the exponent; positive for quantized tensors"}};
 
 Status require_output(const Tensor& output, float scale, std::int32_t zero_point) {
   REEF_ASSIGN_OR_RETURN(const QuantParams q, per_tensor_quantization(output, "output"));
@@ -53,7 +53,7 @@ Result<Kernel> softmax_16bit(const OpContext& ctx, float beta) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> softmax_prepare(PrepareContext& ctx) {
   REEF_REQUIRE(ctx.input(0).shape.rank() >= 1, "the input is a scalar; SOFTMAX needs at least one dimension");
   const auto beta = static_cast<float>(ctx.attributes().get_float("beta"));
   const DataType from = ctx.input(0).type, to = ctx.output(0).type;
@@ -85,7 +85,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return unsupported_types(ctx);
 }
 
-constexpr std::int64_t kDeepestOnChip = 16384;
+constexpr std::int64_t kSoftmaxDeepestOnChip = 16384;
 
 std::string has_rows(const OpContext& ctx) {
   const Shape& input = ctx.input(0).shape;
@@ -94,13 +94,13 @@ std::string has_rows(const OpContext& ctx) {
   return rows <= 1 ? "" : fmt::format("input is {}: {} rows", chip::shape_text(input), chip::number_text(rows));
 }
 
-std::string is_too_deep(const OpContext& ctx) {
+std::string softmax_is_too_deep(const OpContext& ctx) {
   const Shape& input = ctx.input(0).shape;
-  if (input.rank() == 0 || input.last() <= kDeepestOnChip) return "";
+  if (input.rank() == 0 || input.last() <= kSoftmaxDeepestOnChip) return "";
   return fmt::format("input is {}: {} elements in a row", chip::shape_text(input), chip::number_text(input.last()));
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kSoftmaxChipRules[] = {
     {
         .id = "softmax-rows",
         .says = "The input is one row: only its innermost dimension is above 1.",
@@ -114,7 +114,7 @@ constexpr ChipRule kChipRules[] = {
         .id = "softmax-depth",
         .says = "At most 16,384 elements in a row.",
         .suggestion = "Leave the softmax to the CPU: end the model with the logits, whose order is the same.",
-        .broken = is_too_deep,
+        .broken = softmax_is_too_deep,
         .source = RuleSource::kMeasured,
         .evidence = "Table 1 says 16,000; 1x16384 is seen mapped. Larger ones are not reported.",
     },
@@ -125,11 +125,11 @@ constexpr ChipRule kChipRules[] = {
 constinit const OpDef softmax_op =
     define({.name = name_of(Op::SOFTMAX),
             .summary = "Exponentials normalized to a sum of 1 along the last dimension.",
-            .attributes = kAttributes,
+            .attributes = kSoftmaxAttributes,
             .types = "float32; float16; int8 to int8 or int16; uint8 to uint8 or int16; int16",
             .traits = trait_set({Trait::kPerImage, Trait::kNeverNegative}),
             .infer = infer_same_shape,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules}});
+            .prepare = softmax_prepare,
+            .chip = {.first_runtime = 10, .rules = kSoftmaxChipRules}});
 
 }  // namespace reef::ops

@@ -9,7 +9,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Shape> output_shape(const Shape& input, const Blocks& blocks) {
+Result<Shape> space_to_batch_nd_output_shape(const Shape& input, const Blocks& blocks) {
   std::vector<std::int64_t> dims(input.begin(), input.end());
   for (std::size_t d = 0; d < blocks.sizes.size(); ++d) {
     const std::int64_t padded = dims[d + 1] + blocks.margins[2 * d] + blocks.margins[2 * d + 1];
@@ -22,17 +22,17 @@ Result<Shape> output_shape(const Shape& input, const Blocks& blocks) {
   return shape_from(dims);
 }
 
-Status infer(InferContext& ctx) {
+Status space_to_batch_nd_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
   REEF_ASSIGN_OR_RETURN(const Blocks blocks, blocks_of(ctx));
-  REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx.input(0).shape, blocks));
+  REEF_ASSIGN_OR_RETURN(Shape shape, space_to_batch_nd_output_shape(ctx.input(0).shape, blocks));
   return give_shape(ctx, std::move(shape));
 }
 
-Status run(RunContext& ctx, const PadElement& zero) {
+Status space_to_batch_nd_run(RunContext& ctx, const PadElement& zero) {
   REEF_ASSIGN_OR_RETURN(const Blocks blocks, blocks_of(ctx));
-  REEF_ASSIGN_OR_RETURN(const Shape shape, output_shape(ctx.input(0).shape, blocks));
+  REEF_ASSIGN_OR_RETURN(const Shape shape, space_to_batch_nd_output_shape(ctx.input(0).shape, blocks));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), shape));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(ctx.input(0), "input"));
   if (shape.elements() != ctx.input(0).elements()) {
@@ -42,10 +42,10 @@ Status run(RunContext& ctx, const PadElement& zero) {
   return copy_blocks(ctx, blocks, ctx.input(0).shape, shape, BlockDirection::kToBlocks);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> space_to_batch_nd_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const PadElement zero, zero_element(ctx.input(0), ctx.output(0)));
-  return Kernel([zero](RunContext& run_ctx) { return run(run_ctx, zero); });
+  return Kernel([zero](RunContext& run_ctx) { return space_to_batch_nd_run(run_ctx, zero); });
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ constinit const OpDef space_to_batch_nd_op =
             .inputs = {3, 3},
             .types = kWholeByteTypes,
             .form = Form::kMove,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = space_to_batch_nd_infer,
+            .prepare = space_to_batch_nd_prepare,
             .chip = {.instead = "Use a dilated CONV_2D or DEPTHWISE_CONV_2D instead of SPACE_TO_BATCH_ND, convolution "
                                 "and BATCH_TO_SPACE_ND.",
                      .rewrite = "dilated-conv"}});

@@ -11,9 +11,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"block_size", "side of the square block, at least 1"}};
+constexpr AttributeDoc kSpaceToDepthAttributes[] = {{"block_size", "side of the square block, at least 1"}};
 
-Status infer(InferContext& ctx) {
+Status space_to_depth_infer(InferContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 4, 4));
   REEF_ASSIGN_OR_RETURN(const std::int64_t block, block_size_of(ctx));
@@ -26,7 +26,7 @@ Status infer(InferContext& ctx) {
                           static_cast<std::int32_t>(input.shape[2] / block), static_cast<std::int32_t>(depth)});
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> space_to_depth_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const std::int64_t block, block_size_of(ctx));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(ctx.input(0), "input"));
@@ -41,12 +41,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 constinit const OpDef space_to_depth_op = define({.name = name_of(Op::SPACE_TO_DEPTH),
                                                   .summary = "Moves square blocks of pixels into channels.",
-                                                  .attributes = kAttributes,
+                                                  .attributes = kSpaceToDepthAttributes,
                                                   .types = kWholeByteTypes,
                                                   .form = Form::kMove,
                                                   .traits = trait_set({Trait::kPerImage}),
-                                                  .infer = infer,
-                                                  .prepare = prepare,
+                                                  .infer = space_to_depth_infer,
+                                                  .prepare = space_to_depth_prepare,
                                                   .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

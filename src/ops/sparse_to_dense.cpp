@@ -11,9 +11,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"validate_indices", "ignored: indices are always checked"}};
+constexpr AttributeDoc kSparseToDenseAttributes[] = {{"validate_indices", "ignored: indices are always checked"}};
 
-Result<Shape> output_shape(const OpContext& ctx) {
+Result<Shape> sparse_to_dense_output_shape(const OpContext& ctx) {
   const Shape& indices = ctx.input(0).shape;
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "indices", 0, 2));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(1), "shape", 1, 1));
@@ -25,18 +25,18 @@ Result<Shape> output_shape(const OpContext& ctx) {
   return shape;
 }
 
-Status infer(InferContext& ctx) {
+Status sparse_to_dense_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
-  REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx));
+  REEF_ASSIGN_OR_RETURN(Shape shape, sparse_to_dense_output_shape(ctx));
   return give_shape(ctx, std::move(shape));
 }
 
 std::int64_t place_count(const Shape& indices) { return indices.rank() == 0 ? 1 : indices[0]; }
 
-Status run(RunContext& ctx) {
+Status sparse_to_dense_run(RunContext& ctx) {
   Tensor& output = ctx.output(0);
   const Tensor& values = ctx.input(2);
-  REEF_ASSIGN_OR_RETURN(const Shape shape, output_shape(ctx));
+  REEF_ASSIGN_OR_RETURN(const Shape shape, sparse_to_dense_output_shape(ctx));
   REEF_RETURN_IF_ERROR(require_output_shape(output, shape));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(output, "output"));
   const IndexTuples places(ctx.input(0), place_count(ctx.input(0).shape), shape.rank(), shape);
@@ -52,7 +52,7 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> sparse_to_dense_prepare(PrepareContext& ctx) {
   const Tensor& values = ctx.input(2);
   REEF_RETURN_IF_ERROR(check_moved(values, ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_same_type(values, ctx.input(3)));
@@ -63,7 +63,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
                values.elements(), place_count(ctx.input(0).shape));
   REEF_REQUIRE(ctx.input(3).elements() == 1, "the default ('{}') has shape {}; one element is needed",
                ctx.input(3).name, ctx.input(3).shape.to_string());
-  return Kernel(run);
+  return Kernel(sparse_to_dense_run);
 }
 
 }  // namespace
@@ -72,10 +72,10 @@ constinit const OpDef sparse_to_dense_op =
     define({.name = name_of(Op::SPARSE_TO_DENSE),
             .summary = "Puts values into a tensor of equal elements.",
             .inputs = {4, 4},
-            .attributes = kAttributes,
+            .attributes = kSparseToDenseAttributes,
             .types = kWholeByteTypes,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = sparse_to_dense_infer,
+            .prepare = sparse_to_dense_prepare,
             .chip = {.instead = "Prepare dense tensors on the CPU before the model."}});
 
 }  // namespace reef::ops

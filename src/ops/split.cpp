@@ -10,9 +10,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"num_splits", "number of pieces, equal to the number of outputs"}};
+constexpr AttributeDoc kSplitAttributes[] = {{"num_splits", "number of pieces, equal to the number of outputs"}};
 
-Result<Pieces> pieces_of(const OpContext& ctx) {
+Result<Pieces> split_pieces_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(1);
   const std::int64_t count = ctx.attributes().get_int("num_splits");
   REEF_REQUIRE(count == ctx.output_count(), "num_splits is {}, but there are {} outputs", count, ctx.output_count());
@@ -23,21 +23,21 @@ Result<Pieces> pieces_of(const OpContext& ctx) {
   return Pieces{axis, std::vector<std::int64_t>(static_cast<std::size_t>(count), input.shape[axis] / count)};
 }
 
-Status infer(InferContext& ctx) {
+Status split_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(0));
-  REEF_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const Pieces pieces, split_pieces_of(ctx));
   set_piece_shapes(ctx, ctx.input(1), pieces);
   return ok_status();
 }
 
-Result<std::vector<Move>> moves_of(const OpContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(ctx));
+Result<std::vector<Move>> split_moves_of(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Pieces pieces, split_pieces_of(ctx));
   return split_moves(ctx, 1, pieces);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> split_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_pieces(ctx, ctx.input(1)));
-  return movement_kernel(ctx, {0}, moves_of);
+  return movement_kernel(ctx, {0}, split_moves_of);
 }
 
 std::string splits_batch(const OpContext& ctx) {
@@ -48,7 +48,7 @@ std::string splits_batch(const OpContext& ctx) {
   return fmt::format("dimension 0 of input {} is split into {}", chip::shape_text(input), ctx.output_count());
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kSplitChipRules[] = {{
     .id = "split-batch",
     .says = "The outermost dimension is not split.",
     .suggestion = "Split an inner dimension; a batch is better split into several inferences.",
@@ -63,12 +63,12 @@ constinit const OpDef split_op =
             .summary = "Cuts a tensor into equal pieces along one dimension.",
             .inputs = {2, 2},
             .outputs = {1, kAnyNumber},
-            .attributes = kAttributes,
+            .attributes = kSplitAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({0})}});
+            .infer = split_infer,
+            .prepare = split_prepare,
+            .chip = {.first_runtime = 10, .rules = kSplitChipRules, .parameters = input_set({0})}});
 
 }  // namespace reef::ops

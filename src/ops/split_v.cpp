@@ -8,9 +8,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"num_splits", "number of pieces, equal to the number of outputs"}};
+constexpr AttributeDoc kSplitVAttributes[] = {{"num_splits", "number of pieces, equal to the number of outputs"}};
 
-Result<Pieces> pieces_of(const OpContext& ctx) {
+Result<Pieces> split_v_pieces_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   const std::int64_t count = ctx.attributes().get_int("num_splits");
   REEF_REQUIRE(count == ctx.output_count() && ctx.input(1).elements() == count,
@@ -40,22 +40,22 @@ Result<Pieces> pieces_of(const OpContext& ctx) {
   return pieces;
 }
 
-Status infer(InferContext& ctx) {
+Status split_v_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_RETURN_IF_ERROR(ctx.require_value(2));
-  REEF_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const Pieces pieces, split_v_pieces_of(ctx));
   set_piece_shapes(ctx, ctx.input(0), pieces);
   return ok_status();
 }
 
-Result<std::vector<Move>> moves_of(const OpContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(ctx));
+Result<std::vector<Move>> split_v_moves_of(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Pieces pieces, split_v_pieces_of(ctx));
   return split_moves(ctx, 0, pieces);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> split_v_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_pieces(ctx, ctx.input(0)));
-  return movement_kernel(ctx, {1, 2}, moves_of);
+  return movement_kernel(ctx, {1, 2}, split_v_moves_of);
 }
 
 }  // namespace
@@ -65,12 +65,12 @@ constinit const OpDef split_v_op =
             .summary = "Cuts a tensor into pieces of given sizes along one dimension.",
             .inputs = {3, 3},
             .outputs = {1, kAnyNumber},
-            .attributes = kAttributes,
+            .attributes = kSplitVAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges}),
-            .infer = infer,
-            .prepare = prepare,
+            .infer = split_v_infer,
+            .prepare = split_v_prepare,
             .chip = {.instead = "Split into equal parts (SPLIT), or cut the parts out with STRIDED_SLICE.",
                      .rewrite = "split-v"}});
 

@@ -30,7 +30,7 @@ Result<Kernel> quantized_sqrt(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> sqrt_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
@@ -51,7 +51,7 @@ constinit const OpDef sqrt_op = define({.name = name_of(Op::SQRT),
                                         .types = "float32; int8; int16",
                                         .form = Form::kUnary,
                                         .traits = trait_set({Trait::kNeverNegative}),
-                                        .prepare = prepare,
+                                        .prepare = sqrt_prepare,
                                         .chip = {.instead = "Use x * RSQRT(x).", .rewrite = "unary"}});
 
 }  // namespace reef::ops

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLeftShift = 7;
 
-Result<Kernel> prepare_int8(const PrepareContext& ctx) {
+Result<Kernel> squared_difference_prepare_int8(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams a, per_tensor_quantization(ctx.input(0), "input 0"));
   REEF_ASSIGN_OR_RETURN(const QuantParams b, per_tensor_quantization(ctx.input(1), "input 1"));
   REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
@@ -40,7 +40,7 @@ Result<Kernel> prepare_int8(const PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> squared_difference_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
@@ -51,7 +51,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
         return numeric::wrapping_mul(difference, difference);
       });
     case DataType::kInt8:
-      return prepare_int8(ctx);
+      return squared_difference_prepare_int8(ctx);
     default:
       return unsupported_types(ctx);
   }
@@ -64,7 +64,7 @@ constinit const OpDef squared_difference_op = define({.name = name_of(Op::SQUARE
                                                       .types = "float32; int8; int32",
                                                       .form = Form::kBinary,
                                                       .traits = trait_set({Trait::kBroadcasts, Trait::kNeverNegative}),
-                                                      .prepare = prepare,
+                                                      .prepare = squared_difference_prepare,
                                                       .chip = {.first_runtime = 14}});
 
 }  // namespace reef::ops

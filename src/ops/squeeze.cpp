@@ -9,10 +9,10 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kSqueezeAttributes[] = {
     {"squeeze_dims", "dimensions to drop, negative ones counted from the end; empty: all of size 1"}};
 
-Status infer(InferContext& ctx) {
+Status squeeze_infer(InferContext& ctx) {
   const Shape& input = ctx.input(0).shape;
   const std::vector<std::int64_t> listed = ctx.attributes().get_ints("squeeze_dims");
   std::vector<bool> drops(static_cast<std::size_t>(input.rank()));
@@ -47,7 +47,7 @@ std::string drops_inner_dimension(const OpContext& ctx) {
   return "";
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kSqueezeChipRules[] = {{
     .id = "squeeze-leading",
     .says = "Only leading dimensions are dropped, so that nothing moves.",
     .suggestion = "Compile for runtime 12 or later, or use RESHAPE.",
@@ -61,13 +61,13 @@ constexpr ChipRule kChipRules[] = {{
 
 constinit const OpDef squeeze_op = define({.name = name_of(Op::SQUEEZE),
                                            .summary = "Drops dimensions of size 1.",
-                                           .attributes = kAttributes,
+                                           .attributes = kSqueezeAttributes,
                                            .types = "any type with a fixed element size",
                                            .same_bytes = true,
                                            .form = Form::kMove,
                                            .traits = trait_set({Trait::kRearranges, Trait::kScalesByChannel}),
-                                           .infer = infer,
+                                           .infer = squeeze_infer,
                                            .prepare = prepare_same_bytes,
-                                           .chip = {.first_runtime = 10, .rules = kChipRules}});
+                                           .chip = {.first_runtime = 10, .rules = kSqueezeChipRules}});
 
 }  // namespace reef::ops

@@ -12,7 +12,7 @@
 namespace reef::ops {
 namespace {
 
-bool is_fixed(const ir::Tensor& tensor) {
+bool standard_forms_is_fixed(const ir::Tensor& tensor) {
   const std::vector<std::int32_t>& signature = tensor.shape_signature;
   return tensor.shape.is_usable() &&
          std::none_of(signature.begin(), signature.end(), [](std::int32_t size) { return size < 0; });
@@ -61,7 +61,7 @@ bool transpose_conv(ir::Model& model, ir::Subgraph& graph, std::size_t index) {
   const auto params = params_of(op);
   if (!params || op.inputs.size() != 3 || op.outputs.size() != 1) return false;
   for (const std::int32_t input : op.inputs) {
-    if (input < 0 || !is_fixed(graph.tensors[at(input)])) return false;
+    if (input < 0 || !standard_forms_is_fixed(graph.tensors[at(input)])) return false;
     if (graph.tensors[at(input)].type != ir::DataType::kFloat32) return false;
   }
   const ir::Shape image = graph.tensors[at(op.inputs[0])].shape, filter = graph.tensors[at(op.inputs[1])].shape;

@@ -20,12 +20,13 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"begin_mask", "entries whose begin is ignored: from the first element"},
-                                        {"end_mask", "entries whose end is ignored: to the last element"},
-                                        {"ellipsis_mask", "entry that stands for as many whole dimensions as needed"},
-                                        {"new_axis_mask", "entries that insert a dimension of size 1"},
-                                        {"shrink_axis_mask", "entries that pick one index and drop the dimension"},
-                                        {"offset", "end counts from begin"}};
+constexpr AttributeDoc kStridedSliceAttributes[] = {
+    {"begin_mask", "entries whose begin is ignored: from the first element"},
+    {"end_mask", "entries whose end is ignored: to the last element"},
+    {"ellipsis_mask", "entry that stands for as many whole dimensions as needed"},
+    {"new_axis_mask", "entries that insert a dimension of size 1"},
+    {"shrink_axis_mask", "entries that pick one index and drop the dimension"},
+    {"offset", "end counts from begin"}};
 constexpr int kMaxEntries = 31;  // masks are 32-bit
 
 struct Entries {
@@ -36,7 +37,7 @@ struct Entries {
   int count() const { return static_cast<int>(begin.size()); }
 };
 
-bool has(std::uint32_t mask, int entry) { return (mask >> entry & 1u) != 0; }
+bool strided_slice_has(std::uint32_t mask, int entry) { return (mask >> entry & 1u) != 0; }
 
 Result<Entries> read_entries(const OpContext& ctx) {
   Entries entries;
@@ -89,15 +90,15 @@ Result<AxisSlice> slice_axis(const Entries& entries, int e, std::int64_t size) {
   const std::int64_t lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? size : size - 1;
   const auto clamped = [&](std::int64_t at) { return std::clamp(at < 0 ? at + size : at, lowest, highest); };
   std::int64_t start = clamped(entries.begin[i]);
-  if (has(entries.begin_mask, e)) start = stride > 0 ? 0 : size - 1;
-  if (has(entries.shrink_axis_mask, e)) {
+  if (strided_slice_has(entries.begin_mask, e)) start = stride > 0 ? 0 : size - 1;
+  if (strided_slice_has(entries.shrink_axis_mask, e)) {
     REEF_REQUIRE(stride > 0, "stride {} is {}; an entry of shrink_axis_mask needs a positive one", e, stride);
     REEF_REQUIRE(start >= 0 && start < size, "begin {} is {}, outside of a dimension of size {}", e, entries.begin[i],
                  size);
     return AxisSlice{start, 1, 1};
   }
   std::int64_t end = clamped(entries.end[i] + (entries.offset ? start : 0));
-  if (has(entries.end_mask, e)) end = stride > 0 ? size : -1;
+  if (strided_slice_has(entries.end_mask, e)) end = stride > 0 ? size : -1;
   const std::int64_t count = steps(end - start, stride);
   REEF_REQUIRE(!entries.offset || count == steps(entries.end[i], stride),
                "{} elements from {} on do not exist in a dimension of size {}", entries.end[i], start, size);
@@ -115,8 +116,8 @@ Result<Plan> make_plan(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Entries entries, read_entries(ctx));
   int new_axes = 0, ellipsis = kMaxEntries + kMaxMovedRank;
   for (int e = 0; e < entries.count(); ++e) {
-    new_axes += has(entries.new_axis_mask, e) ? 1 : 0;
-    if (has(entries.ellipsis_mask, e)) ellipsis = e;
+    new_axes += strided_slice_has(entries.new_axis_mask, e) ? 1 : 0;
+    if (strided_slice_has(entries.ellipsis_mask, e)) ellipsis = e;
   }
   const int dims = input.rank() + new_axes;
   const int ellipsis_end = std::max(ellipsis + 1, std::min(ellipsis + 1 + dims - entries.count(), dims));
@@ -124,7 +125,7 @@ Result<Plan> make_plan(const OpContext& ctx) {
   for (int d = 0; d < dims; ++d) {
     const bool in_ellipsis = d >= ellipsis && d < ellipsis_end;
     const int e = d < ellipsis_end ? d : d - (ellipsis_end - ellipsis - 1);
-    if (!in_ellipsis && e < entries.count() && has(entries.new_axis_mask, e)) {
+    if (!in_ellipsis && e < entries.count() && strided_slice_has(entries.new_axis_mask, e)) {
       plan.output.push_back(1);
       continue;
     }
@@ -136,20 +137,21 @@ Result<Plan> make_plan(const OpContext& ctx) {
       REEF_ASSIGN_OR_RETURN(slice, slice_axis(entries, e, input[axis]));
     }
     plan.axes.push_back(slice);
-    if (!is_given || !has(entries.shrink_axis_mask, e)) plan.output.push_back(static_cast<std::int32_t>(slice.count));
+    if (!is_given || !strided_slice_has(entries.shrink_axis_mask, e))
+      plan.output.push_back(static_cast<std::int32_t>(slice.count));
   }
   REEF_REQUIRE(static_cast<int>(plan.axes.size()) == input.rank(), "the entries of begin do not fit input shape {}",
                input.to_string());
   return plan;
 }
 
-Status infer(InferContext& ctx) {
+Status strided_slice_infer(InferContext& ctx) {
   for (int i = 1; i < 4; ++i) REEF_RETURN_IF_ERROR(ctx.require_value(i));
   REEF_ASSIGN_OR_RETURN(Plan plan, make_plan(ctx));
   return give_shape(ctx, std::move(plan.output));
 }
 
-Result<std::vector<Move>> moves_of(const OpContext& ctx) {
+Result<std::vector<Move>> strided_slice_moves_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const Plan plan, make_plan(ctx));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), plan.output));
@@ -167,9 +169,9 @@ Result<std::vector<Move>> moves_of(const OpContext& ctx) {
   return std::vector<Move>{{0, 0, std::move(moves)}};
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> strided_slice_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return movement_kernel(ctx, {1, 2, 3}, moves_of);
+  return movement_kernel(ctx, {1, 2, 3}, strided_slice_moves_of);
 }
 
 std::string strides_over(const OpContext& ctx) {
@@ -189,7 +191,7 @@ std::string masks_axes(const OpContext& ctx) {
   return "";
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kStridedSliceChipRules[] = {
     {
         .id = "strided-slice-stride",
         .says = "All strides are 1.",
@@ -213,12 +215,12 @@ constinit const OpDef strided_slice_op =
     define({.name = name_of(Op::STRIDED_SLICE),
             .summary = "Takes a regular part of a tensor, as NumPy's slices do.",
             .inputs = {4, 4},
-            .attributes = kAttributes,
+            .attributes = kStridedSliceAttributes,
             .types = kWholeByteTypes,
             .form = Form::kMove,
             .traits = trait_set({Trait::kRearranges}),
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2, 3})}});
+            .infer = strided_slice_infer,
+            .prepare = strided_slice_prepare,
+            .chip = {.first_runtime = 10, .rules = kStridedSliceChipRules, .parameters = input_set({1, 2, 3})}});
 
 }  // namespace reef::ops

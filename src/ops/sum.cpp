@@ -28,7 +28,7 @@ Result<Kernel> fixed_point_kernel(PrepareContext& ctx) {
 }
 
 template <typename T>
-Result<Kernel> float_kernel(PrepareContext& ctx) {
+Result<Kernel> sum_float_kernel(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
   request_wide_sums(ctx);
   return make_wide_sum_kernel<T>([rescaling](const kernels::ReducePlan& plan) {
@@ -43,28 +43,28 @@ Result<Kernel> float_kernel(PrepareContext& ctx) {
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(PrepareContext& ctx) {
+Result<Kernel> sum_quantized_kernel(PrepareContext& ctx) {
   if (ctx.environment()->tflite_release() != TfliteRelease::k2_9) return fixed_point_kernel<T>(ctx);
   REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
   if (rescaling.is_identity()) return make_reduce_kernel<T, SumFunction<T>>();
-  if (sizeof(T) == 1) return float_kernel<T>(ctx);
+  if (sizeof(T) == 1) return sum_float_kernel<T>(ctx);
   return unsupported("TFLite 2.9 does not rescale sums of {}; input and output must be quantized alike",
                      ir::type_name(ctx.input(0).type));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> sum_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_reduce(ctx));
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
       ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
         if constexpr (sizeof(T) < 4) {
-          return quantized_kernel<T>(ctx);
+          return sum_quantized_kernel<T>(ctx);
         } else {
           return make_reduce_kernel<T, SumFunction<T>>();
         }
       });
 }
 
-constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
+constexpr ChipRule kSumChipRules[] = {chip::kNoReductionOfBatch};
 
 }  // namespace
 
@@ -74,7 +74,8 @@ constinit const OpDef sum_op = define(
      .attributes = kReduceAttributes,
      .types = "float32; int8; uint8; int16; int32; int64",
      .form = Form::kReduction,
-     .prepare = prepare,
-     .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});
+     .prepare = sum_prepare,
+     .chip = {
+         .first_runtime = 12, .rules = kSumChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

@@ -18,9 +18,9 @@ namespace {
 
 using kernels::SvdfSizes;
 
-constexpr int kInput = 0, kFeatures = 1, kTime = 2, kBias = 3, kState = 4;
+constexpr int kSvdfInput = 0, kFeatures = 1, kTime = 2, kBias = 3, kState = 4;
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kSvdfAttributes[] = {
     {"rank", "filters that make up one unit"},
     {"fused_activation_function", "on floats; integer kernels only saturate, as RELU does with a suitable zero point"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
@@ -29,9 +29,9 @@ constexpr AttributeDoc kAttributes[] = {
 Result<SvdfSizes> sizes_of(const OpContext& ctx) {
   REEF_REQUIRE(ctx.has_input(kFeatures) && ctx.has_input(kTime) && ctx.has_input(kState),
                "weights over features, weights over time and the state are all needed");
-  for (const int i : {kInput, kFeatures, kTime, kState})
+  for (const int i : {kSvdfInput, kFeatures, kTime, kState})
     REEF_RETURN_IF_ERROR(require_rank(ctx.input(i), "operand", 2, 2));
-  const Tensor& input = ctx.input(kInput);
+  const Tensor& input = ctx.input(kSvdfInput);
   SvdfSizes s;
   s.batches = input.shape[0];
   s.inputs = input.shape[1];
@@ -50,16 +50,16 @@ Result<SvdfSizes> sizes_of(const OpContext& ctx) {
   return s;
 }
 
-Status infer(InferContext& ctx) {
+Status svdf_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const SvdfSizes s, sizes_of(ctx));
   return give_shape(ctx, {static_cast<std::int32_t>(s.batches), static_cast<std::int32_t>(s.units())});
 }
 
-kernels::ParallelFor parallel(const RunContext& run) {
+kernels::ParallelFor svdf_parallel(const RunContext& run) {
   return [&run](std::int64_t count, std::int64_t grain, const auto& body) { run.parallel_for(count, grain, body); };
 }
 
-Result<Kernel> prepare_float(const PrepareContext& ctx, const SvdfSizes& s) {
+Result<Kernel> svdf_prepare_float(const PrepareContext& ctx, const SvdfSizes& s) {
   const DataType weights = ctx.input(kFeatures).type;
   REEF_RETURN_IF_ERROR(
       require_type(ctx.input(kFeatures), "weights", {DataType::kFloat32, DataType::kInt8, DataType::kUInt8}));
@@ -92,9 +92,9 @@ Result<Kernel> prepare_float(const PrepareContext& ctx, const SvdfSizes& s) {
       svdf.time = time.data();
     }
     svdf.bias = float_bias(run, kBias);
-    kernels::run_svdf(svdf, run.input(kInput).values<float>().data(),
+    kernels::run_svdf(svdf, run.input(kSvdfInput).values<float>().data(),
                       run.variable(kState).mutable_values<float>().data(), run.output(0).mutable_values<float>().data(),
-                      parallel(run));
+                      svdf_parallel(run));
     return ok_status();
   });
 }
@@ -105,7 +105,7 @@ Result<Kernel> prepare_int(const PrepareContext& ctx, const SvdfSizes& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kTime), "weights over time", {ir::data_type_of<State>}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.units()).status());
-  REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(kInput), "input"));
+  REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(kSvdfInput), "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams features, per_tensor_quantization(ctx.input(kFeatures), "weights"));
   REEF_ASSIGN_OR_RETURN(const QuantParams time, per_tensor_quantization(ctx.input(kTime), "weights over time"));
   REEF_ASSIGN_OR_RETURN(const QuantParams state, per_tensor_quantization(ctx.input(kState), "state"));
@@ -122,19 +122,19 @@ Result<Kernel> prepare_int(const PrepareContext& ctx, const SvdfSizes& s) {
     svdf.features = run.input(kFeatures).values<std::int8_t>().data();
     svdf.time = run.input(kTime).values<State>().data();
     svdf.bias = data_or_null<std::int32_t>(run, kBias);
-    kernels::run_svdf(svdf, run.input(kInput).values<std::int8_t>().data(),
+    kernels::run_svdf(svdf, run.input(kSvdfInput).values<std::int8_t>().data(),
                       run.variable(kState).mutable_values<State>().data(),
-                      run.output(0).mutable_values<std::int8_t>().data(), parallel(run));
+                      run.output(0).mutable_values<std::int8_t>().data(), svdf_parallel(run));
     return ok_status();
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> svdf_prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const SvdfSizes s, sizes_of(ctx));
   REEF_REQUIRE(ctx.input(kState).is_variable, "the state ('{}') is not a variable", ctx.input(kState).name);
-  switch (ctx.input(kInput).type) {
+  switch (ctx.input(kSvdfInput).type) {
     case DataType::kFloat32:
-      return prepare_float(ctx, s);
+      return svdf_prepare_float(ctx, s);
     case DataType::kInt8:
       REEF_RETURN_IF_ERROR(require_type(ctx.input(kState), "state", {DataType::kInt16, DataType::kInt8}));
       if (ctx.input(kState).type == DataType::kInt16) return prepare_int<std::int16_t>(ctx, s);
@@ -149,12 +149,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef svdf_op = define({.name = name_of(Op::SVDF),
                                         .summary = "A layer over the last inputs, factored into features and time.",
                                         .inputs = {1, 5},
-                                        .attributes = kAttributes,
+                                        .attributes = kSvdfAttributes,
                                         .types = "float32; hybrid (float32 with int8 or uint8 weights); int8 (int16 "
                                                  "state and time weights); int8 (int8 state and time weights)",
                                         .has_state = true,
-                                        .infer = infer,
-                                        .prepare = prepare,
+                                        .infer = svdf_infer,
+                                        .prepare = svdf_prepare,
                                         .chip = {.instead = "Use CONV_2D over time, or an LSTM."}});
 
 }  // namespace reef::ops

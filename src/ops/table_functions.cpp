@@ -18,8 +18,8 @@ double gelu_by_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 double silu(double x) { return x / (1 + std::exp(-x)); }
-double hard_swish(double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }
-double elu(double x) { return x < 0 ? std::expm1(x) : x; }
+double table_functions_hard_swish(double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }
+double table_functions_elu(double x) { return x < 0 ? std::expm1(x) : x; }
 // TFLite's 8-bit LOG gives the lowest output for what has no logarithm, and its SQRT refuses negative numbers.
 double logarithm(double x) { return x > 0 ? std::log(x) : -std::numeric_limits<double>::infinity(); }
 double root(double x) { return std::sqrt(std::max(x, 0.0)); }
@@ -32,8 +32,8 @@ struct UnaryFunction {
   double (*function)(double);
 };
 constexpr auto kUnaryFunctions = std::to_array<UnaryFunction>({
-    {Op::HARD_SWISH, hard_swish},
-    {Op::ELU, elu},
+    {Op::HARD_SWISH, table_functions_hard_swish},
+    {Op::ELU, table_functions_elu},
     {Op::EXP, exponential},
     {Op::LOG, logarithm},
     {Op::SQRT, root},

@@ -28,7 +28,7 @@ Result<Kernel> tanh_16bit(const OpContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> tanh_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   const auto tangent = [](float x) { return std::tanh(x); };
   switch (ctx.input(0).type) {
@@ -54,7 +54,7 @@ constinit const OpDef tanh_op = define({.name = name_of(Op::TANH),
                                         .types = "float32; float16; int8; uint8; int16",
                                         .form = Form::kUnary,
                                         .traits = trait_set({Trait::kKeepsNonNegative}),
-                                        .prepare = prepare,
+                                        .prepare = tanh_prepare,
                                         .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -27,14 +27,14 @@ Result<Shape> tiled_shape(const Shape& input, const std::vector<std::int64_t>& m
   return shape_from(dims);
 }
 
-Status infer(InferContext& ctx) {
+Status tile_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> multiples, multiples_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, tiled_shape(ctx.input(0).shape, multiples));
   return give_shape(ctx, std::move(shape));
 }
 
-Status run(RunContext& ctx) {
+Status tile_run(RunContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> multiples, multiples_of(ctx));
   REEF_ASSIGN_OR_RETURN(const Shape shape, tiled_shape(input.shape, multiples));
@@ -52,9 +52,9 @@ Status run(RunContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> tile_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return Kernel(run);
+  return Kernel(tile_run);
 }
 
 std::string repeats_batch(const OpContext& ctx) {
@@ -64,7 +64,7 @@ std::string repeats_batch(const OpContext& ctx) {
                      multiples->front());
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kTileChipRules[] = {{
     .id = "tile-batch",
     .says = "The outermost dimension is not repeated.",
     .suggestion = "Repeat inner dimensions only.",
@@ -81,10 +81,10 @@ constinit const OpDef tile_op =
             .inputs = {2, 2},
             .types = kWholeByteTypes,
             .form = Form::kMove,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = tile_infer,
+            .prepare = tile_prepare,
             .chip = {.first_runtime = 12,
-                     .rules = kChipRules,
+                     .rules = kTileChipRules,
                      .parameters = input_set({1}),
                      .evidence = "Not in Coral's table; 1x1x1x128 to 1x33x33x128 is seen mapped."}});
 

@@ -12,7 +12,7 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
+Status topk_v2_infer(InferContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_REQUIRE(input.shape.rank() >= 1, "input ('{}') is a scalar; rows are needed", input.name);
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "k", {DataType::kInt32, DataType::kInt16}));
@@ -61,7 +61,7 @@ void top_of_row(const T* row, std::int64_t size, std::int64_t k, T* values, Inde
 }
 
 template <typename T, typename Index>
-Status run(RunContext& ctx) {
+Status topk_v2_run(RunContext& ctx) {
   const std::int64_t size = ctx.input(0).shape.last();
   const std::int64_t k = ctx.output(0).shape.last();
   if (ctx.output(0).elements() == 0) return ok_status();
@@ -78,18 +78,18 @@ Status run(RunContext& ctx) {
 }
 
 template <typename T>
-Kernel choose(DataType index_type) {
-  return index_type == DataType::kInt16 ? Kernel(run<T, std::int16_t>) : Kernel(run<T, std::int32_t>);
+Kernel topk_v2_choose(DataType index_type) {
+  return index_type == DataType::kInt16 ? Kernel(topk_v2_run<T, std::int16_t>) : Kernel(topk_v2_run<T, std::int32_t>);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> topk_v2_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(1), "indices", {DataType::kInt32, DataType::kInt16}));
   const DataType index_type = ctx.output(1).type;
   REEF_REQUIRE(index_type == DataType::kInt32 || ctx.input(0).shape.last() <= 32768,
                "rows of {} elements cannot be indexed with int16", ctx.input(0).shape.last());
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
-      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> { return choose<T>(index_type); });
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> { return topk_v2_choose<T>(index_type); });
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ constinit const OpDef topk_v2_op =
             .outputs = {2, 2},
             .types = "float32; int8; uint8; int16; int32; int64 (indices int32, or int16 for short rows)",
             .traits = trait_set({Trait::kTakesLargest}),
-            .infer = infer,
-            .prepare = prepare,
+            .infer = topk_v2_infer,
+            .prepare = topk_v2_prepare,
             .chip = {.instead = "End the model with the scores and sort on the CPU."}});
 
 }  // namespace reef::ops

@@ -7,7 +7,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> transform_landmarks_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "landmarks", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "matrix", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
@@ -39,7 +39,7 @@ constinit const OpDef transform_landmarks_op =
             .types = "float32",
             .is_custom = true,
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = transform_landmarks_prepare,
             .chip = {.instead = "It takes a few hundred operations; the CPU does it."}});
 
 }  // namespace reef::ops

@@ -10,10 +10,10 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"output_height, output_width", "size of the result"}};
+constexpr AttributeDoc kTransformTensorBilinearAttributes[] = {{"output_height, output_width", "size of the result"}};
 constexpr std::int32_t kMostPixels = 1 << 14;  // of a side
 
-Status infer(InferContext& ctx) {
+Status transform_tensor_bilinear_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "picture", 4, 4));
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int32_t height, options.get_int("output_height"));
@@ -50,7 +50,7 @@ struct Picture {
   }
 };
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> transform_tensor_bilinear_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "picture", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "matrix", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
@@ -81,11 +81,11 @@ constinit const OpDef transform_tensor_bilinear_op =
     define({.name = name_of(Op::TransformTensorBilinear),
             .summary = "A small picture out of a large one by a matrix, between pixels (MediaPipe).",
             .inputs = {2, 2},
-            .attributes = kAttributes,
+            .attributes = kTransformTensorBilinearAttributes,
             .types = "float32",
             .is_custom = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = transform_tensor_bilinear_infer,
+            .prepare = transform_tensor_bilinear_prepare,
             .chip = {.instead = "Places that are computed while the model runs; the CPU reads them."}});
 
 }  // namespace reef::ops

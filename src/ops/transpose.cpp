@@ -35,13 +35,13 @@ Shape permuted(const Shape& shape, const std::vector<int>& axes) {
   return result;
 }
 
-Status infer(InferContext& ctx) {
+Status transpose_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, permutation(ctx));
   return give_shape(ctx, permuted(ctx.input(0).shape, axes));
 }
 
-Result<std::vector<Move>> moves_of(const OpContext& ctx) {
+Result<std::vector<Move>> transpose_moves_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, permutation(ctx));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), permuted(input.shape, axes)));
@@ -56,13 +56,13 @@ Result<std::vector<Move>> moves_of(const OpContext& ctx) {
   return std::vector<Move>{{0, 0, std::move(moves)}};
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> transpose_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return movement_kernel(ctx, {1}, moves_of);
+  return movement_kernel(ctx, {1}, transpose_moves_of);
 }
 
 // Most elements that are seen mapped. 102,400 do not map; where the limit lies between them is not known.
-constexpr std::int64_t kMostElementsOnChip = 82944;
+constexpr std::int64_t kTransposeMostElementsOnChip = 82944;
 
 // Dimensions of size 1 may go anywhere without an element moving.
 bool moves_elements(const OpContext& ctx) {
@@ -79,18 +79,18 @@ bool moves_elements(const OpContext& ctx) {
   return false;
 }
 
-std::string is_large(const OpContext& ctx) {
+std::string transpose_is_large(const OpContext& ctx) {
   if (ctx.attributes().get_bool(kOwnMovement)) return "";
-  if (!moves_elements(ctx) || ctx.input(0).elements() <= kMostElementsOnChip) return "";
+  if (!moves_elements(ctx) || ctx.input(0).elements() <= kTransposeMostElementsOnChip) return "";
   return fmt::format("input is {}", chip::tensor_text(ctx.input(0)));
 }
 
-constexpr ChipRule kChipRules[] = {{
+constexpr ChipRule kTransposeChipRules[] = {{
     .id = "transpose-size",
     .says = "At most 82,944 elements.",
     .suggestion = "Use a smaller input image (192 pixels for YOLOv8), or end the model before the transposition and "
                   "transpose on the CPU.",
-    .broken = is_large,
+    .broken = transpose_is_large,
     .source = RuleSource::kMeasured,
     .evidence = "24x24x144 (82,944) and 32x32x65 map; 40x40x64 (102,400), 40x40x65, 32x32x144 and larger do not; "
                 "784x3x85 does not, 196x3x85 does (YOLOv5 at 224 pixels).",
@@ -106,10 +106,10 @@ constinit const OpDef transpose_op = define(
      .types = kWholeByteTypes,
      .form = Form::kMove,
      .traits = trait_set({Trait::kRearranges}),
-     .infer = infer,
-     .prepare = prepare,
+     .infer = transpose_infer,
+     .prepare = transpose_prepare,
      .chip = {.first_runtime = 14,
-              .rules = kChipRules,
+              .rules = kTransposeChipRules,
               .parameters = input_set({1}),
               .evidence = "Compilers up to 15.0 answer that the operation is not supported: edgetpu#242, #342."}});
 

@@ -25,8 +25,8 @@ using kernels::PackedColumns;
 using kernels::PackedRows;
 
 constexpr int kOutputShape = 0, kWeights = 1, kInput = 2, kBias = 3;
-constexpr ConvOperands kOperands = {.input = kInput, .weights = kWeights, .bias = kBias};
-constexpr AttributeDoc kAttributes[] = {
+constexpr ConvOperands kTransposeConvOperands = {.input = kInput, .weights = kWeights, .bias = kBias};
+constexpr AttributeDoc kTransposeConvAttributes[] = {
     {"padding", "SAME or VALID"},
     {"stride_h", "output rows between windows of neighbouring input rows"},
     {"stride_w", "the same for columns"},
@@ -34,7 +34,7 @@ constexpr AttributeDoc kAttributes[] = {
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
 
-Status infer(InferContext& ctx) {
+Status transpose_conv_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kOutputShape), "output shape", {DataType::kInt32}));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes, ctx.ints(kOutputShape));
   REEF_REQUIRE(sizes.size() == 4, "the output shape has {} dimensions; 4 are needed", sizes.size());
@@ -59,7 +59,7 @@ Result<ConvAxis> transpose_axis(std::int64_t input, std::int64_t output, std::in
   return ConvAxis{input, output, window, stride, 1, total / 2};
 }
 
-Result<ConvShape> shape_of(const OpContext& ctx) {
+Result<ConvShape> transpose_conv_shape_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(kInput);
   const Tensor& weights = ctx.input(kWeights);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 4, 4));
@@ -86,7 +86,7 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
 }
 
 // Products per output element, roughly: windows overlap window / stride times along each axis.
-double products_per_output(const ConvShape& s) {
+double transpose_conv_products_per_output(const ConvShape& s) {
   const auto overlap = [](const ConvAxis& axis) {
     return static_cast<double>(std::min((axis.window + axis.stride - 1) / axis.stride, axis.input));
   };
@@ -115,14 +115,15 @@ bool is_worth_phases(const ConvShape& s) {
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
+Result<Kernel> transpose_conv_quantized_kernel(const PrepareContext& ctx, const ConvShape& s,
+                                               const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(kInput), "input"));
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
   if constexpr (sizeof(T) == 1) {
     if (s.input_channels > 0 && is_worth_phases(s) && kernels::has_byte_panels() &&
         kernels::suits_byte_scaling(requantizer)) {
-      return transpose_bytes_kernel<T>(ctx, s, kOperands, scaling, in.zero_point);
+      return transpose_bytes_kernel<T>(ctx, s, kTransposeConvOperands, scaling, in.zero_point);
     }
   }
   const FromTensor<PackedRows> packed(ctx.input(kWeights),
@@ -141,18 +142,19 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, c
       for (std::int64_t i = 0; i < pixels; ++i) {
         kernels::widen(input + (batch * pixels + i) * s.input_channels, s.input_channels, zero_point, image.row(i));
       }
-      for_each_output_block(run_ctx, s, s.y.output, products_per_output(s), 1, [&](const OutputBlock& part) {
-        const std::int64_t first = part.channel_begin, count = part.channel_end - first;
-        std::vector<std::int64_t> sums(static_cast<std::size_t>(count));
-        for (std::int64_t x = part.x_begin; x < part.x_end; ++x) {
-          std::fill(sums.begin(), sums.end(), std::int64_t{0});
-          kernels::for_each_source(s, part.row, x, [&](std::int64_t pixel, std::int64_t tap) {
-            kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels + first),
-                                      weights->stride, count, weights->stride, run, sums.data(), 0);
+      for_each_output_block(
+          run_ctx, s, s.y.output, transpose_conv_products_per_output(s), 1, [&](const OutputBlock& part) {
+            const std::int64_t first = part.channel_begin, count = part.channel_end - first;
+            std::vector<std::int64_t> sums(static_cast<std::size_t>(count));
+            for (std::int64_t x = part.x_begin; x < part.x_end; ++x) {
+              std::fill(sums.begin(), sums.end(), std::int64_t{0});
+              kernels::for_each_source(s, part.row, x, [&](std::int64_t pixel, std::int64_t tap) {
+                kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels + first),
+                                          weights->stride, count, weights->stride, run, sums.data(), 0);
+              });
+              sink((batch * s.y.output + part.row) * s.x.output + x, first, sums.data(), count);
+            }
           });
-          sink((batch * s.y.output + part.row) * s.x.output + x, first, sums.data(), count);
-        }
-      });
     }
     return ok_status();
   });
@@ -164,7 +166,7 @@ struct FloatWeights {
   PackedColumns columns;  // empty unless needed
 };
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> transpose_conv_prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   const auto pack_columns = [s](const Tensor& weights) {
@@ -194,7 +196,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
       run_float_phases(run_ctx, s, input, weights->phases, finish, output);
       return ok_status();
     }
-    for_each_output_block(run_ctx, s, s.output_rows(), products_per_output(s), kernels::kColumnBlock,
+    for_each_output_block(run_ctx, s, s.output_rows(), transpose_conv_products_per_output(s), kernels::kColumnBlock,
                           [&](const OutputBlock& part) {
                             kernels::transpose_convolve_float(s, input, weights->columns, finish, part, output);
                           });
@@ -224,9 +226,10 @@ void add_hybrid_products(std::int32_t x, const std::int16_t* w, const float* cha
   }
 }
 
-Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> transpose_conv_prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(kWeights);
-  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels, {DataType::kInt8}));
+  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid,
+                        hybrid_output(ctx, kTransposeConvOperands, s.output_channels, {DataType::kInt8}));
   const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
   const FromTensor<std::vector<std::int16_t>> packed(weights,
                                                      [s](const Tensor& tensor) { return pack_by_channel(tensor, s); });
@@ -236,52 +239,54 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
         quantize_rows(run_ctx.input(kInput).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, hybrid.range);
-    for_each_output_block(run_ctx, s, s.output_rows(), 4 * products_per_output(s), 1, [&](const OutputBlock& part) {
-      const std::int64_t first = part.channel_begin, batch = part.row / s.y.output;
-      const std::int8_t* image = quantized.values.data() + batch * s.input_batch_size();
-      const auto b = static_cast<std::size_t>(batch);
-      std::vector<float> sums(static_cast<std::size_t>(part.channel_end - first));
-      for (std::int64_t x = part.x_begin; x < part.x_end; ++x) {
-        std::fill(sums.begin(), sums.end(), 0.0f);
-        kernels::for_each_source(s, part.row % s.y.output, x, [&](std::int64_t pixel, std::int64_t tap) {
-          for (std::int64_t c = 0; c < s.input_channels; ++c) {
-            add_hybrid_products(image[pixel * s.input_channels + c] - quantized.zero_points[b],
-                                w->data() + (tap * s.input_channels + c) * s.output_channels + first,
-                                hybrid.channel_scales.data() + first, quantized.scales[b], sums);
+    for_each_output_block(
+        run_ctx, s, s.output_rows(), 4 * transpose_conv_products_per_output(s), 1, [&](const OutputBlock& part) {
+          const std::int64_t first = part.channel_begin, batch = part.row / s.y.output;
+          const std::int8_t* image = quantized.values.data() + batch * s.input_batch_size();
+          const auto b = static_cast<std::size_t>(batch);
+          std::vector<float> sums(static_cast<std::size_t>(part.channel_end - first));
+          for (std::int64_t x = part.x_begin; x < part.x_end; ++x) {
+            std::fill(sums.begin(), sums.end(), 0.0f);
+            kernels::for_each_source(s, part.row % s.y.output, x, [&](std::int64_t pixel, std::int64_t tap) {
+              for (std::int64_t c = 0; c < s.input_channels; ++c) {
+                add_hybrid_products(image[pixel * s.input_channels + c] - quantized.zero_points[b],
+                                    w->data() + (tap * s.input_channels + c) * s.output_channels + first,
+                                    hybrid.channel_scales.data() + first, quantized.scales[b], sums);
+              }
+            });
+            float* to = output + (part.row * s.x.output + x) * s.output_channels;
+            for (std::int64_t o = first; o < part.channel_end; ++o) {
+              to[o] = finish(sums[at(o - first)], o);
+            }
           }
         });
-        float* to = output + (part.row * s.x.output + x) * s.output_channels;
-        for (std::int64_t o = first; o < part.channel_end; ++o) {
-          to[o] = finish(sums[at(o - first)], o);
-        }
-      }
-    });
     return ok_status();
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+Result<Kernel> transpose_conv_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, transpose_conv_shape_of(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kInput), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(kWeights)));
   if (ctx.output(0).elements() == 0) return Kernel([](RunContext&) { return ok_status(); });
   switch (ctx.input(kInput).type) {
     case DataType::kFloat32:
-      return ctx.input(kWeights).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+      return ctx.input(kWeights).type == DataType::kFloat32 ? transpose_conv_prepare_float(ctx, s)
+                                                            : transpose_conv_prepare_hybrid(ctx, s);
     case DataType::kUInt8: {
-      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
-      return quantized_kernel<std::uint8_t>(ctx, s, scaling);
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kTransposeConvOperands, s.output_channels));
+      return transpose_conv_quantized_kernel<std::uint8_t>(ctx, s, scaling);
     }
     case DataType::kInt8: {
       REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
-                            int8_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8}));
-      return quantized_kernel<std::int8_t>(ctx, s, scaling);
+                            int8_scaling(ctx, kTransposeConvOperands, s.output_channels, {DataType::kInt8}));
+      return transpose_conv_quantized_kernel<std::int8_t>(ctx, s, scaling);
     }
     case DataType::kInt16: {
-      REEF_ASSIGN_OR_RETURN(
-          const IntScaling scaling,
-          int16_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8}, {DataType::kInt32, DataType::kInt64}));
-      return quantized_kernel<std::int16_t>(ctx, s, scaling);
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
+                            int16_scaling(ctx, kTransposeConvOperands, s.output_channels, {DataType::kInt8},
+                                          {DataType::kInt32, DataType::kInt64}));
+      return transpose_conv_quantized_kernel<std::int16_t>(ctx, s, scaling);
     }
     default:
       return unsupported_types(ctx);
@@ -294,12 +299,12 @@ constinit const OpDef transpose_conv_op = define(
     {.name = name_of(Op::TRANSPOSE_CONV),
      .summary = "Transposed 2-D convolution, which enlarges images.",
      .inputs = {3, 4},
-     .attributes = kAttributes,
+     .attributes = kTransposeConvAttributes,
      .types = "float32; uint8; int8 (weights per tensor or per channel); int16 (weights int8, bias int32 or int64); "
               "hybrid: float32 with int8 weights",
      .traits = trait_set({Trait::kPerImage}),
-     .infer = infer,
-     .prepare = prepare,
+     .infer = transpose_conv_infer,
+     .prepare = transpose_conv_prepare,
      .chip = {.first_runtime = 12,
               .newest_version = 3,
               .rules = {},

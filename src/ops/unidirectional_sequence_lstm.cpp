@@ -15,7 +15,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kUnidirectionalSequenceLstmAttributes[] = {
     {"fused_activation_function", "activation of cell gate and cell state on floats, usually TANH"},
     {"cell_clip", "the cell state is kept within +-cell_clip; 0: no limit"},
     {"proj_clip", "the projection is kept within +-proj_clip; 0: no limit"},
@@ -37,7 +37,7 @@ Result<LstmSequence> sequence_of(const OpContext& ctx) {
   return sequence;
 }
 
-Status infer(InferContext& ctx) {
+Status unidirectional_sequence_lstm_infer(InferContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const LstmSequence sequence, sequence_of(ctx));
   Shape shape = ctx.input(0).shape;
   REEF_ASSIGN_OR_RETURN(const kernels::LstmSizes sizes, lstm_sizes(ctx, kFullLstm, sequence.batches, shape[2]));
@@ -45,7 +45,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(shape));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> unidirectional_sequence_lstm_prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const LstmSequence sequence, sequence_of(ctx));
   REEF_ASSIGN_OR_RETURN(const kernels::LstmSizes sizes,
                         lstm_sizes(ctx, kFullLstm, sequence.batches, ctx.input(0).shape[2]));
@@ -55,11 +55,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }
 
 // Widest input with 32 units: about 900 compile, 1,000 crash Google's compiler.
-constexpr std::int64_t kWidestOnChip = 900;
+constexpr std::int64_t kUnidirectionalSequenceLstmWidestOnChip = 900;
 
 std::string is_too_wide(const OpContext& ctx) {
   const Shape& input = ctx.input(0).shape;
-  if (input.rank() == 0 || input.last() <= kWidestOnChip) return "";
+  if (input.rank() == 0 || input.last() <= kUnidirectionalSequenceLstmWidestOnChip) return "";
   return fmt::format("input is {}: {} features", chip::shape_text(input), chip::number_text(input.last()));
 }
 
@@ -73,7 +73,7 @@ std::string has_extras(const OpContext& ctx) {
   return ctx.has_input(1) ? "" : "its input gate is coupled to its forget gate";
 }
 
-constexpr ChipRule kChipRules[] = {
+constexpr ChipRule kUnidirectionalSequenceLstmChipRules[] = {
     {
         .id = "lstm-width",
         .says = "The input has at most 900 features.",
@@ -98,13 +98,13 @@ constinit const OpDef unidirectional_sequence_lstm_op = define(
     {.name = name_of(Op::UNIDIRECTIONAL_SEQUENCE_LSTM),
      .summary = "Long short-term memory over a sequence.",
      .inputs = {1, kFullLstmInputs},
-     .attributes = kAttributes,
+     .attributes = kUnidirectionalSequenceLstmAttributes,
      .types = "float32; hybrid (float32 with int8 or uint8 weights); int8 (int8 weights, int16 cell state)",
      .has_state = true,
-     .infer = infer,
-     .prepare = prepare,
+     .infer = unidirectional_sequence_lstm_infer,
+     .prepare = unidirectional_sequence_lstm_prepare,
      .chip = {.first_runtime = 12,
-              .rules = kChipRules,
+              .rules = kUnidirectionalSequenceLstmChipRules,
               .parameters = input_set({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 21, 22, 23}),
               .evidence = "Coral's table says 14, but it is seen mapped in a file for 12."}});
 

@@ -7,13 +7,13 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {
+constexpr AttributeDoc kUnidirectionalSequenceRnnAttributes[] = {
     {"time_major", "the input is [time, batch, features] instead of [batch, time, features]"},
     {"fused_activation_function", "activation of the output, usually TANH"},
     {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
 };
 
-Status infer(InferContext& ctx) {
+Status unidirectional_sequence_rnn_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kRnnInput), "input", 3, 3));
   Shape shape = ctx.input(kRnnInput).shape;
   REEF_ASSIGN_OR_RETURN(const std::int64_t units, rnn_units(ctx, shape[2]));
@@ -21,7 +21,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, std::move(shape));
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> unidirectional_sequence_rnn_prepare(PrepareContext& ctx) {
   const Shape& shape = ctx.input(kRnnInput).shape;
   LstmSequence sequence;
   sequence.time_major = ctx.attributes().get_bool("time_major");
@@ -36,11 +36,11 @@ constinit const OpDef unidirectional_sequence_rnn_op =
     define({.name = name_of(Op::UNIDIRECTIONAL_SEQUENCE_RNN),
             .summary = "Plain recurrent network over a sequence.",
             .inputs = {kRnnInputs, kRnnInputs},
-            .attributes = kAttributes,
+            .attributes = kUnidirectionalSequenceRnnAttributes,
             .types = "float32; hybrid (float32 with int8 or uint8 weights)",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = unidirectional_sequence_rnn_infer,
+            .prepare = unidirectional_sequence_rnn_prepare,
             .chip = {.instead = "Use an LSTM, or unroll the network."}});
 
 }  // namespace reef::ops

@@ -12,7 +12,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"idx_out_type", "INT32 or INT64; the index tensor's own type decides"}};
+constexpr AttributeDoc kUniqueAttributes[] = {{"idx_out_type", "INT32 or INT64; the index tensor's own type decides"}};
 
 template <typename T>
 bool less(T a, T b) {
@@ -31,9 +31,9 @@ std::vector<std::int32_t> first_equal(std::span<const T> values) {
   std::sort(order.begin(), order.end(),
             [&](std::int32_t a, std::int32_t b) { return less(at(a), at(b)) || (!less(at(b), at(a)) && a < b); });
   std::vector<std::int32_t> first(values.size());
-  for (std::size_t i = 0, run = 0; i < order.size(); ++i) {
-    if (less(at(order[run]), at(order[i]))) run = i;
-    first[reef::at(order[i])] = order[run];
+  for (std::size_t i = 0, unique_run = 0; i < order.size(); ++i) {
+    if (less(at(order[unique_run]), at(order[i]))) unique_run = i;
+    first[reef::at(order[i])] = order[unique_run];
   }
   return first;
 }
@@ -46,7 +46,7 @@ std::int32_t count_unique(std::span<const T> values) {
   return count;
 }
 
-Status infer(InferContext& ctx) {
+Status unique_infer(InferContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 1, 1));
   ctx.set_output_shape(1, input.shape);
@@ -78,7 +78,7 @@ Status infer(InferContext& ctx) {
 }
 
 template <typename T, typename Index>
-Status run(RunContext& ctx) {
+Status unique_run(RunContext& ctx) {
   const std::span<const T> input = ctx.input(0).values<T>();
   const std::span<T> unique = ctx.output(0).mutable_values<T>();
   const std::span<Index> indices = ctx.output(1).mutable_values<Index>();
@@ -98,16 +98,16 @@ Status run(RunContext& ctx) {
 }
 
 template <typename T>
-Kernel choose(DataType index_type) {
-  return index_type == DataType::kInt32 ? Kernel(run<T, std::int32_t>) : Kernel(run<T, std::int64_t>);
+Kernel unique_choose(DataType index_type) {
+  return index_type == DataType::kInt32 ? Kernel(unique_run<T, std::int32_t>) : Kernel(unique_run<T, std::int64_t>);
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> unique_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(1), "indices", {DataType::kInt32, DataType::kInt64}));
   const DataType index_type = ctx.output(1).type;
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
-      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> { return choose<T>(index_type); });
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> { return unique_choose<T>(index_type); });
 }
 
 }  // namespace
@@ -115,10 +115,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef unique_op = define({.name = name_of(Op::UNIQUE),
                                           .summary = "Finds the different values of a vector.",
                                           .outputs = {2, 2},
-                                          .attributes = kAttributes,
+                                          .attributes = kUniqueAttributes,
                                           .types = "float32; int8; uint8; int16; int32; int64",
-                                          .infer = infer,
-                                          .prepare = prepare,
+                                          .infer = unique_infer,
+                                          .prepare = unique_prepare,
                                           .chip = {.instead = "Do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

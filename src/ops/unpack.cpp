@@ -7,16 +7,16 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"num", "number of outputs, equal to the dimension's size"},
-                                        {"axis", "dimension to cut; negative counts from the end"}};
+constexpr AttributeDoc kUnpackAttributes[] = {{"num", "number of outputs, equal to the dimension's size"},
+                                              {"axis", "dimension to cut; negative counts from the end"}};
 
-Result<int> axis_of(const OpContext& ctx) {
+Result<int> unpack_axis_of(const OpContext& ctx) {
   return normalize_axis(ctx.attributes().get_int("axis"), ctx.input(0).shape.rank());
 }
 
-Status infer(InferContext& ctx) {
+Status unpack_infer(InferContext& ctx) {
   const Shape& input = ctx.input(0).shape;
-  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const int axis, unpack_axis_of(ctx));
   const std::int64_t count = ctx.attributes().get_int("num");
   REEF_REQUIRE(count == ctx.output_count() && input[axis] == count,
                "num is {}, but there are {} outputs and dimension {} of {}", count, ctx.output_count(), axis,
@@ -27,7 +27,7 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-Status run(RunContext& ctx, int axis) {
+Status unpack_run(RunContext& ctx, int axis) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
   if (input.elements() == 0) return ok_status();
@@ -40,13 +40,13 @@ Status run(RunContext& ctx, int axis) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+Result<Kernel> unpack_prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const int axis, unpack_axis_of(ctx));
   for (int i = 0; i < ctx.output_count(); ++i) {
     REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(i)));
     REEF_RETURN_IF_ERROR(require_same_quantization(ctx.input(0), ctx.output(i)));
   }
-  return Kernel([axis](RunContext& run_ctx) { return run(run_ctx, axis); });
+  return Kernel([axis](RunContext& run_ctx) { return unpack_run(run_ctx, axis); });
 }
 
 }  // namespace
@@ -54,12 +54,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 constinit const OpDef unpack_op = define({.name = name_of(Op::UNPACK),
                                           .summary = "Cuts a tensor into slices of one dimension less.",
                                           .outputs = {1, kAnyNumber},
-                                          .attributes = kAttributes,
+                                          .attributes = kUnpackAttributes,
                                           .types = kWholeByteTypes,
                                           .form = Form::kMove,
                                           .traits = trait_set({Trait::kRearranges}),
-                                          .infer = infer,
-                                          .prepare = prepare,
+                                          .infer = unpack_infer,
+                                          .prepare = unpack_prepare,
                                           .chip = {.instead = "Use SPLIT or STRIDED_SLICE.", .rewrite = "unpack"}});
 
 }  // namespace reef::ops

@@ -6,12 +6,12 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"container", "first part of the variable's name"},
-                                        {"shared_name", "second part of the variable's name"}};
+constexpr AttributeDoc kVarHandleAttributes[] = {{"container", "first part of the variable's name"},
+                                                 {"shared_name", "second part of the variable's name"}};
 
-Status infer(InferContext& ctx) { return give_shape(ctx, {1}); }
+Status var_handle_infer(InferContext& ctx) { return give_shape(ctx, {1}); }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> var_handle_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kResource}));
   const std::int32_t handle = ctx.environment()->variable_handle(ctx.attributes().get_string("container"),
                                                                  ctx.attributes().get_string("shared_name"));
@@ -27,11 +27,11 @@ constinit const OpDef var_handle_op =
     define({.name = name_of(Op::VAR_HANDLE),
             .summary = "Gives the handle of a named variable.",
             .inputs = {0, 0},
-            .attributes = kAttributes,
+            .attributes = kVarHandleAttributes,
             .types = "resource",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = var_handle_infer,
+            .prepare = var_handle_prepare,
             .chip = {.instead = "Make the variable an input and an output of the model."}});
 
 }  // namespace reef::ops

@@ -20,7 +20,7 @@ std::optional<Name> name_of(const ir::Subgraph& graph, std::int32_t handle) {
   return std::nullopt;
 }
 
-bool is_fixed(const ir::Tensor& tensor) {
+bool variable_shapes_is_fixed(const ir::Tensor& tensor) {
   const std::vector<std::int32_t>& signature = tensor.shape_signature;
   return tensor.shape.is_usable() && tensor.shape.elements() > 0 &&
          std::none_of(signature.begin(), signature.end(), [](std::int32_t size) { return size < 0; });
@@ -61,7 +61,8 @@ bool VariableShapes::agree(const std::vector<Use>& uses) const {
            const ir::Tensor& value = value_of(use);
            // Nobody follows the operators of other subgraphs, which only fill variables at the beginning.
            if (!use.is_read && use.subgraph != 0 && !ir::is_constant(*model_, value)) return false;
-           return is_fixed(value) && value.shape == value_of(uses[0]).shape && value.type == value_of(uses[0]).type;
+           return variable_shapes_is_fixed(value) && value.shape == value_of(uses[0]).shape &&
+                  value.type == value_of(uses[0]).type;
          });
 }
 

@@ -37,7 +37,7 @@ Status with_values(const Tensor& condition, const Use& use) {
   }
 }
 
-Status infer(InferContext& ctx) {
+Status where_infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 1));
   const Tensor& condition = ctx.input(0);
   REEF_REQUIRE(condition.shape.rank() >= 1, "the condition ('{}') is a scalar; it needs a dimension", condition.name);
@@ -49,7 +49,7 @@ Status infer(InferContext& ctx) {
   return give_shape(ctx, {static_cast<std::int32_t>(count), condition.shape.rank()});
 }
 
-Status run(RunContext& ctx) {
+Status where_run(RunContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   const int rank = shape.rank();
   std::int64_t* out = ctx.output(0).mutable_values<std::int64_t>().data();
@@ -70,14 +70,14 @@ Status run(RunContext& ctx) {
   });
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> where_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 1));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "condition",
                                     {DataType::kBool, DataType::kFloat32, DataType::kInt8, DataType::kUInt8,
                                      DataType::kInt32, DataType::kUInt32, DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt64}));
   REEF_RETURN_IF_ERROR(require_rank(ctx.output(0), "output", 2, 2));
-  return Kernel(run);
+  return Kernel(where_run);
 }
 
 }  // namespace
@@ -86,8 +86,8 @@ constinit const OpDef where_op =
     define({.name = name_of(Op::WHERE),
             .summary = "Coordinates of the elements that are not zero.",
             .types = "bool; float32; int8; uint8; int32; uint32; int64",
-            .infer = infer,
-            .prepare = prepare,
+            .infer = where_infer,
+            .prepare = where_prepare,
             .chip = {.instead = "Do it on the CPU behind the model: the size of its result is not known before."}});
 
 }  // namespace reef::ops

@@ -10,10 +10,11 @@
 namespace reef::ops {
 namespace {
 
-constexpr AttributeDoc kAttributes[] = {{"cond_subgraph_index", "subgraph whose boolean result says whether to go on"},
-                                        {"body_subgraph_index", "subgraph that computes the next values"}};
+constexpr AttributeDoc kWhileAttributes[] = {
+    {"cond_subgraph_index", "subgraph whose boolean result says whether to go on"},
+    {"body_subgraph_index", "subgraph that computes the next values"}};
 
-Status infer(InferContext& ctx) {
+Status while_infer(InferContext& ctx) {
   REEF_REQUIRE(ctx.input_count() == ctx.output_count(), "{} inputs but {} outputs; a loop needs as many of each",
                ctx.input_count(), ctx.output_count());
   REEF_ASSIGN_OR_RETURN(const std::int32_t body, subgraph_attribute(ctx, "body_subgraph_index"));
@@ -36,7 +37,7 @@ Result<bool> goes_on(RunContext& run, std::int32_t condition, const std::vector<
   return results[0].data[0] != std::byte{0};
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> while_prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t condition, subgraph_attribute(ctx, "cond_subgraph_index"));
   REEF_ASSIGN_OR_RETURN(const std::int32_t body, subgraph_attribute(ctx, "body_subgraph_index"));
   return Kernel([=](RunContext& run) -> Status {
@@ -70,11 +71,11 @@ constinit const OpDef while_op =
             .summary = "Repeats a subgraph while a condition holds.",
             .inputs = {0, kAnyNumber},
             .outputs = {0, kAnyNumber},
-            .attributes = kAttributes,
+            .attributes = kWhileAttributes,
             .types = "operands of any type with a fixed element size",
             .has_state = true,
-            .infer = infer,
-            .prepare = prepare,
+            .infer = while_infer,
+            .prepare = while_prepare,
             .chip = {.instead = "Unroll the loop; Keras does so for recurrent layers with unroll=True."}});
 
 }  // namespace reef::ops

@@ -8,7 +8,7 @@
 namespace reef::ops {
 namespace {
 
-Result<Kernel> prepare(PrepareContext& ctx) {
+Result<Kernel> zeros_like_prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32, DataType::kInt32, DataType::kInt64}));
   return Kernel([](RunContext& run) {
@@ -24,7 +24,7 @@ constinit const OpDef zeros_like_op =
             .summary = "A tensor of zeros of the same shape.",
             .types = "float32; int32; int64",
             .infer = infer_same_shape,
-            .prepare = prepare,
+            .prepare = zeros_like_prepare,
             .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",
                      .rewrite = "fold-constants"}});
 

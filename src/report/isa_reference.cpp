@@ -154,9 +154,9 @@ std::string opcode_table() {
   return text + "\n";
 }
 
-std::string at(const Field& field) { return fmt::format("{}:{}", field.bit, field.width); }
+std::string place_of_bits(const Field& field) { return fmt::format("{}:{}", field.bit, field.width); }
 // "209+37k:19" for a field that repeats.
-std::string at(const Field& first, const Field& second) {
+std::string place_of_bits(const Field& first, const Field& second) {
   return fmt::format("{}+{}k:{}", first.bit, second.bit - first.bit, first.width);
 }
 
@@ -166,17 +166,18 @@ std::string nest_lines(std::span<const NestFields> nests) {
     const isa::AddressUnitName unit = isa::address_unit_name(nest.unit);
     text += fmt::format("- Nest `{}`: {} dimensions", nest.name, nest.dims);
     if (!nest.has_addresses) {
-      text += fmt::format(", counts only. limit_k {}", at(nest.limit[0], nest.limit[1]));
+      text += fmt::format(", counts only. limit_k {}", place_of_bits(nest.limit[0], nest.limit[1]));
     } else {
       text += fmt::format(", addresses in {} memory by the {}. base {}, delta_k {}, limit_k {}, used {}", unit.memory,
-                          unit.unit, at(nest.base), at(nest.delta[0], nest.delta[1]), at(nest.limit[0], nest.limit[1]),
-                          at(nest.used));
+                          unit.unit, place_of_bits(nest.base), place_of_bits(nest.delta[0], nest.delta[1]),
+                          place_of_bits(nest.limit[0], nest.limit[1]), place_of_bits(nest.used));
     }
     if (nest.has_addresses && nest.has_buffer) {
-      text += fmt::format(", buffer_level {}, buffer_stride {}", at(nest.buffer_level), at(nest.buffer_stride));
+      text += fmt::format(", buffer_level {}, buffer_stride {}", place_of_bits(nest.buffer_level),
+                          place_of_bits(nest.buffer_stride));
     }
-    text += fmt::format(", clip_limit {}, clip_dim {}", at(nest.clip_limit), at(nest.clip_dim));
-    if (nest.has_addresses) text += fmt::format(", clip_deficit {}", at(nest.clip_deficit));
+    text += fmt::format(", clip_limit {}, clip_dim {}", place_of_bits(nest.clip_limit), place_of_bits(nest.clip_dim));
+    if (nest.has_addresses) text += fmt::format(", clip_deficit {}", place_of_bits(nest.clip_deficit));
     text += ".\n";
   }
   return text;
@@ -186,7 +187,8 @@ std::string watcher_line(std::span<const WatcherFields> watchers, std::span<cons
   if (watchers.empty()) return "";
   const WatcherFields& first = watchers.front();
   const auto place = [&watchers](const Field WatcherFields::*field) {
-    return watchers.size() == 1 ? at(watchers[0].*field) : at(watchers[0].*field, watchers[1].*field);
+    return watchers.size() == 1 ? place_of_bits(watchers[0].*field)
+                                : place_of_bits(watchers[0].*field, watchers[1].*field);
   };
   std::string text = fmt::format(
       "- Watchers `wait_k`, k < {}, on {} counters: counter {}, level {}, threshold {}, increment {}, enabled {}",
@@ -234,8 +236,9 @@ std::string producer_lines(std::span<const OpcodeInfo* const> ops) {
   for (std::size_t k = 0; k < producers.size(); ++k) {
     const ProducerFields& producer = producers[k];
     text += fmt::format("- Producer `{}`: enabled {}, level {}, counts {} by passes of `{}` ({}).\n",
-                        producer.enabled.group, at(producer.enabled), at(producer.level), counted(ops, k),
-                        isa::nests(ops[0]->opcode)[producer.nest].name, evidence_name(producer.enabled.evidence));
+                        producer.enabled.group, place_of_bits(producer.enabled), place_of_bits(producer.level),
+                        counted(ops, k), isa::nests(ops[0]->opcode)[producer.nest].name,
+                        evidence_name(producer.enabled.evidence));
   }
   return text;
 }
@@ -257,10 +260,10 @@ bool is_common(isa::Opcode opcode, const Field& field) {
 
 std::string common_fields() {
   std::string text = fmt::format("### All instructions\n\n{}", kFieldHead);
-  for (const Field& field : isa::common::kPrefix) text += field_row(field, at(field), field.full_name());
+  for (const Field& field : isa::common::kPrefix) text += field_row(field, place_of_bits(field), field.full_name());
   text += fmt::format("\n### All tile instructions but 1a tile_fence\n\n{}", kFieldHead);
   for (const Field& field : isa::tile::kPrefix) {
-    if (field.bit >= isa::common::kOpcode.end()) text += field_row(field, at(field), field.full_name());
+    if (field.bit >= isa::common::kOpcode.end()) text += field_row(field, place_of_bits(field), field.full_name());
   }
   return text + "\n";
 }
@@ -268,7 +271,8 @@ std::string common_fields() {
 std::string field_rows(isa::Opcode opcode) {
   std::string rows;
   for (const Field& field : isa::fields(opcode)) {
-    if (!is_grouped(opcode, field) && !is_common(opcode, field)) rows += field_row(field, at(field), field.full_name());
+    if (!is_grouped(opcode, field) && !is_common(opcode, field))
+      rows += field_row(field, place_of_bits(field), field.full_name());
   }
   return fmt::format("{}{}{}\n", isa::nests(opcode).empty() ? "" : "\n", kFieldHead, rows);
 }

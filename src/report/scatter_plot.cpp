@@ -11,8 +11,9 @@
 namespace reef::report {
 namespace {
 
-constexpr double kWidth = 720, kHeight = 360, kLeft = 72, kRight = 24, kTop = 24, kBottom = 56;
-constexpr int kTicks = 5;
+constexpr double kScatterPlotWidth = 720, kScatterPlotHeight = 360, kScatterPlotLeft = 72, kScatterPlotRight = 24,
+                 kScatterPlotTop = 24, kScatterPlotBottom = 56;
+constexpr int kScatterPlotTicks = 5;
 
 // An axis from `low` to `high`, in steps that people count in.
 struct Scale {
@@ -21,11 +22,11 @@ struct Scale {
 
 Scale scale_of(double least, double most) {
   const double spread = most > least ? most - least : std::max(std::abs(most), 1.0);
-  const double raw = spread / kTicks, power = std::pow(10, std::floor(std::log10(raw)));
-  double step = 10 * power;
+  const double raw = spread / kScatterPlotTicks, scatter_plot_power = std::pow(10, std::floor(std::log10(raw)));
+  double step = 10 * scatter_plot_power;
   for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= raw) {
-      step = factor * power;
+    if (factor * scatter_plot_power >= raw) {
+      step = factor * scatter_plot_power;
       break;
     }
   }
@@ -34,27 +35,33 @@ Scale scale_of(double least, double most) {
 
 struct Frame {
   Scale x, y;
-  double at_x(double value) const { return kLeft + (value - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight); }
+  double at_x(double value) const {
+    return kScatterPlotLeft +
+           (value - x.low) / (x.high - x.low) * (kScatterPlotWidth - kScatterPlotLeft - kScatterPlotRight);
+  }
   double at_y(double value) const {
-    return kHeight - kBottom - (value - y.low) / (y.high - y.low) * (kHeight - kTop - kBottom);
+    return kScatterPlotHeight - kScatterPlotBottom -
+           (value - y.low) / (y.high - y.low) * (kScatterPlotHeight - kScatterPlotTop - kScatterPlotBottom);
   }
 };
 
 std::string grid(const ScatterPlot& plot, const Frame& frame) {
   std::string svg;
   for (double v = frame.y.low; v <= frame.y.high + frame.y.step / 2; v += frame.y.step) {
-    svg += fmt::format("<line class=\"grid\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/>", kLeft, frame.at_y(v),
-                       kWidth - kRight, frame.at_y(v));
-    svg +=
-        fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.4g}</text>\n", kLeft - 8, frame.at_y(v) + 4, v);
+    svg += fmt::format("<line class=\"grid\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/>", kScatterPlotLeft,
+                       frame.at_y(v), kScatterPlotWidth - kScatterPlotRight, frame.at_y(v));
+    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.4g}</text>\n", kScatterPlotLeft - 8,
+                       frame.at_y(v) + 4, v);
   }
   for (double v = frame.x.low; v <= frame.x.high + frame.x.step / 2; v += frame.x.step) {
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", frame.at_x(v),
-                       kHeight - kBottom + 20, v);
+                       kScatterPlotHeight - kScatterPlotBottom + 20, v);
   }
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kWidth - kRight) / 2,
-                     kHeight - 12, html_escaped(plot.x_title));
-  return svg + fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, kTop - 8, html_escaped(plot.y_title));
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                     (kScatterPlotLeft + kScatterPlotWidth - kScatterPlotRight) / 2, kScatterPlotHeight - 12,
+                     html_escaped(plot.x_title));
+  return svg + fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kScatterPlotLeft, kScatterPlotTop - 8,
+                           html_escaped(plot.y_title));
 }
 
 constexpr std::string_view kStyle = "svg text{font-size:13px;fill:#495057} .grid{stroke:#e9ecef}";
@@ -67,13 +74,14 @@ std::string drawn(const ScatterPlot& plot, std::string_view attributes = "", std
   const auto [low, high] = std::minmax_element(plot.points.begin(), plot.points.end(),
                                                [](const auto& a, const auto& b) { return a.y < b.y; });
   const Frame frame{scale_of(left->x, right->x), scale_of(low->y, high->y)};
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\"{}>\n{}", kWidth, kHeight, attributes, before) +
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\"{}>\n{}", kScatterPlotWidth, kScatterPlotHeight,
+                                attributes, before) +
                     grid(plot, frame);
   std::string path, marks;
   for (const ScatterPlot::Point& point : plot.points) {
     const double x = frame.at_x(point.x), y = frame.at_y(point.y);
     if (!point.is_apart) path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : " L", x, y);
-    const bool is_right = x > (kLeft + kWidth - kRight) / 2;
+    const bool is_right = x > (kScatterPlotLeft + kScatterPlotWidth - kScatterPlotRight) / 2;
     marks += fmt::format("<circle fill=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>",
                          point.is_apart ? "#adb5bd" : "#0b7285", x, y, html_escaped(point.name));
     marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x + (is_right ? -8 : 8),

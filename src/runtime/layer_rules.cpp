@@ -19,7 +19,7 @@ using retarget::LayerChunk;
 using retarget::Network;
 using retarget::Origin;
 
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 30;
+constexpr std::int64_t kLayerRulesMaxElements = std::int64_t{1} << 30;
 constexpr Op kLstm = Op::UNIDIRECTIONAL_SEQUENCE_LSTM;
 
 // Steps in between whose results belong to one element of the output each.
@@ -115,8 +115,8 @@ class RuleMaker {
     for (const std::int32_t t : explained_.compiled.input_tensors) {
       TagRange range;
       if (ir::is_integer_8(network_.tensor(t).type)) {
-        const std::int64_t elements = network_.tensor(t).shape.checked_elements().value_or(kMaxElements);
-        REEF_REQUIRE(elements < kMaxElements, "the input '{}' has too many elements to be followed",
+        const std::int64_t elements = network_.tensor(t).shape.checked_elements().value_or(kLayerRulesMaxElements);
+        REEF_REQUIRE(elements < kLayerRulesMaxElements, "the input '{}' has too many elements to be followed",
                      network_.tensor(t).name);
         REEF_ASSIGN_OR_RETURN(range, range_of(Label::tensor(t), elements));
       }
@@ -182,8 +182,8 @@ class RuleMaker {
       rule.reason = "its elements are not 8 bits wide";
       return ok_status();
     }
-    rule.elements = tensor.shape.checked_elements().value_or(kMaxElements);
-    REEF_REQUIRE(rule.elements < kMaxElements, "'{}' has too many elements to be followed", tensor.name);
+    rule.elements = tensor.shape.checked_elements().value_or(kLayerRulesMaxElements);
+    REEF_REQUIRE(rule.elements < kLayerRulesMaxElements, "'{}' has too many elements to be followed", tensor.name);
     REEF_ASSIGN_OR_RETURN(const TagRange range, range_of(label, rule.elements));
     rule.base = range.base;
     // An operand that is only laid out in another way has been computed before.

@@ -12,7 +12,7 @@ namespace reef::runtime {
 namespace {
 
 constexpr int kMostPlacedDevices = 64;
-constexpr std::string_view kCpu = "cpu", kVirtual = "virtual", kAuto = "auto";
+constexpr std::string_view kCpu = "cpu", kPlacementVirtual = "virtual", kPlacementAuto = "auto";
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -20,7 +20,7 @@ bool is_number(std::string_view text) {
 
 Placement emulated() {
   Placement placement;
-  placement.name = kVirtual;
+  placement.name = kPlacementVirtual;
   placement.is_emulated = true;
   return placement;
 }
@@ -47,7 +47,7 @@ Result<Placement> opened(std::string_view word, const DeviceList& candidates, co
     if (!device.ok()) {
       placement.notes.push_back(device.status().message());
       if (first_problem.ok()) first_problem = device.status();
-      if (word == kAuto) continue;
+      if (word == kPlacementAuto) continue;
       return device.status();
     }
     placement.device = std::move(*device);
@@ -73,7 +73,8 @@ std::string Placement::description() const {
 }
 
 Status check_placement(std::string_view word) {
-  if (word == kCpu || word == kVirtual || word == kAuto || word.find('/') != std::string_view::npos) return ok_status();
+  if (word == kCpu || word == kPlacementVirtual || word == kPlacementAuto || word.find('/') != std::string_view::npos)
+    return ok_status();
   const std::size_t colon = word.find(':');
   const std::string_view kind = word.substr(0, colon);
   const bool is_known = kind == "usb" || kind == "pci" || (kind.empty() && colon == 0);
@@ -87,11 +88,11 @@ Status check_placement(std::string_view word) {
 Result<Placement> find_placement(std::string_view word, const driver::SessionSettings& settings) {
   REEF_RETURN_IF_ERROR(check_placement(word));
   if (word == kCpu) return Placement{};
-  if (word == kVirtual) return emulated();
+  if (word == kPlacementVirtual) return emulated();
   const bool are_named = std::getenv("REEF_DEVICES") != nullptr;
   REEF_ASSIGN_OR_RETURN(const DeviceList list, devices());
   const bool are_virtual = list.empty() || list.front()->is_virtual();
-  if (are_virtual && word == kAuto) {
+  if (are_virtual && word == kPlacementAuto) {
     Placement placement = emulated();
     placement.notes.emplace_back("there is no real Edge TPU: a virtual one is used");
     const std::vector<std::string> reasons = real_devices().notes;
@@ -107,24 +108,25 @@ Result<Placement> find_placement(std::string_view word, const driver::SessionSet
     placement.notes.push_back(fmt::format("{} is virtual (REEF_DEVICES)", (*found)->selector()));
     return placement;
   }
-  return opened(word, word == kAuto ? list : DeviceList{*found}, settings);
+  return opened(word, word == kPlacementAuto ? list : DeviceList{*found}, settings);
 }
 
 Result<Placement> find_placements(std::string_view word, int count, const driver::SessionSettings& settings) {
-  REEF_REQUIRE(count >= 1 && count <= kMostPlacedDevices, "--devices {}: 1 to {} devices work together", count, kMostPlacedDevices);
+  REEF_REQUIRE(count >= 1 && count <= kMostPlacedDevices, "--devices {}: 1 to {} devices work together", count,
+               kMostPlacedDevices);
   REEF_RETURN_IF_ERROR(check_placement(word));
   if (count == 1) return find_placement(word, settings);
   REEF_REQUIRE(word != kCpu, "--devices means Edge TPUs: leave out --device cpu");
   REEF_REQUIRE(word.find_first_of(":/") == std::string_view::npos,
                "'{}' is one device, but --devices {} wants several: give usb, pci, virtual or auto", word, count);
   DeviceList list;
-  if (word != kVirtual) {
+  if (word != kPlacementVirtual) {
     REEF_ASSIGN_OR_RETURN(list, devices());
   }
   const bool are_virtual = list.empty() || list.front()->is_virtual();
   Placement placement;
   if (are_virtual) {
-    REEF_REQUIRE(word == kVirtual || word == kAuto || std::getenv("REEF_DEVICES") != nullptr,
+    REEF_REQUIRE(word == kPlacementVirtual || word == kPlacementAuto || std::getenv("REEF_DEVICES") != nullptr,
                  "there is no Edge TPU on {} on this machine: plug them in, or use --device virtual", word);
     placement = emulated();
     const std::string_view kind = word == "pci" ? "pci" : "usb";
@@ -135,7 +137,7 @@ Result<Placement> find_placements(std::string_view word, int count, const driver
     return placement;
   }
   for (const auto& candidate : list) {
-    const bool fits = word == kAuto || word == connection_name(candidate->connection());
+    const bool fits = word == kPlacementAuto || word == connection_name(candidate->connection());
     if (!fits || candidate->is_virtual() || std::ssize(placement.replicas) == count) continue;
     auto device = open_device(candidate, settings);
     if (device.ok()) {

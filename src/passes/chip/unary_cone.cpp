@@ -10,7 +10,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::size_t kMostOps = 64;
+constexpr std::size_t kUnaryConeMostOps = 64;
 
 // All elements alike, with at most one scale.
 bool is_one_value(const ChipGraph& edit, std::int32_t tensor) {
@@ -56,7 +56,7 @@ std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last, cons
   std::set<std::int32_t> inside, sources;
   bool some_does_not_fit = false, has_a_curve = false;
   std::int32_t next = last;  // the latest operator that is not inside yet: those before it may feed several of ours
-  while (inside.size() < kMostOps && is_elementwise(edit, next, shape, sources)) {
+  while (inside.size() < kUnaryConeMostOps && is_elementwise(edit, next, shape, sources)) {
     inside.insert(next);
     sources.erase(edit.op(next).outputs[0]);
     some_does_not_fit = some_does_not_fit || !edit.fits(next);
@@ -102,7 +102,7 @@ std::optional<Cone> continuation(const ChipGraph& edit, const Cone& inner) {
   std::set<std::int32_t> inside(inner.ops.begin(), inner.ops.end());
   std::set<std::int32_t> open = {inner.y};  // computed inside and read outside as well
   std::optional<Cone> largest;
-  while (inside.size() < kMostOps && !open.empty()) {
+  while (inside.size() < kUnaryConeMostOps && !open.empty()) {
     std::int32_t next = edit.op_count();  // the first reader that is not inside yet
     for (const std::int32_t tensor : open) {
       if (edit.is_graph_output(tensor)) return largest;
