@@ -88,7 +88,7 @@ abi: all
 
 tidy:
 	@tools/setup.sh tidy
-	@cmake --preset release -DREEF_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+	@cmake --preset release -DREEF_TESTS=OFF -DREEF_TOGETHER=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
 	@tools/tidy.sh $(JOBS) $(FILES)
 
 site:
