@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make packages: every package for every CPU, in dist/. On two cores some 20 minutes a CPU, nearly all of it compiling.
+# make packages: every package for every CPU, in dist/. On two cores some 7 minutes a CPU, nearly all of it compiling.
 #   tools/packages/all.sh [CPU...]        x86_64 aarch64 unless named; JOBS=N compiles N files at a time
 set -euo pipefail
 cd "$(dirname "$0")/../.."

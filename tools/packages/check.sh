@@ -63,7 +63,7 @@ try_here() {  # CPU
   for release in ${ROOTS:-bookworm trixie jammy noble}; do
     tools/packages/make_root.sh "$release"
     root=build-roots/$release-amd64
-    try_in_root "$root" tarball "tar -C /usr/local --strip-components=1 -xf dist/reef-$version-linux-$1.tar.xz; ldconfig"
+    try_in_root "$root" tarball "tar -C /usr/local --strip-components=1 -xf dist/reef-$version-linux-$1.tar.xz; ldconfig; export PYTHONPATH=/usr/local/lib/reef/python"
     try_in_root "$root" deb "dpkg -i dist/*_$(debian_name "$1").deb dist/*_all.deb"
     try_in_root "$root" wheel "python3 -m venv --system-site-packages /venv; /venv/bin/pip install --no-index --no-deps dist/reef_tpu-*_$1.whl; export PATH=/venv/bin:\$PATH"
   done
