@@ -77,7 +77,10 @@ try_emulated() {  # CPU
   chmod +x "$work/reef"
   python3 tools/run_documents.py "$work/reef" . README.md || fail "README's blocks on $1"
   echo "import reef; print(reef.__version__, reef.compile('models/reef_creatures_int8.tflite', out_dir='$work').files)" >"$work/try.py"
-  PYTHONPATH="$work/$1/wheel:$root/usr/lib/python3/dist-packages" qemu-"$1" -L "$root" "$root/usr/bin/python3" "$work/try.py" || fail "the wheel on $1"
+  # The root is not configured, so nothing points to NumPy's libraries yet.
+  local libraries=/usr/lib/$1-linux-gnu
+  PYTHONPATH="$work/$1/wheel:$root/usr/lib/python3/dist-packages" qemu-"$1" -L "$root" -E LD_LIBRARY_PATH="$libraries/blas:$libraries/lapack" \
+    "$root/usr/bin/python3" "$work/try.py" || fail "the wheel on $1"
   echo "tarball and wheel on $1: README's blocks and Python's module run in an emulator"
 }
 
