@@ -54,7 +54,8 @@ class VectorInfeed : BlockWriter {
     const auto share_of = [&](int tile) {
       return VectorShare{chip::tile_column(tile), (tensor_.run_of(tile) + kWord - 1) / kWord};
     };
-    for_each_class(tensor_.owners(), share_of, [&](TileMask tiles, const VectorShare& share) { read_lines(tiles, share); });
+    for_each_class(tensor_.owners(), share_of,
+                   [&](TileMask tiles, const VectorShare& share) { read_lines(tiles, share); });
     for (int row = 0; row < chip::kTileRows; ++row) {
       if (InputVector::of(tensor_, row).units > 0) receive(row);
     }

@@ -46,7 +46,7 @@ namespace t = isa::tensor_op;
 
 constexpr std::int64_t kGatesWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kLine = chip::kWideAddressUnitsPerLine;
-constexpr std::int32_t kGatesScalingHalf = 32;         // steps of 8 bytes: 64 cells
+constexpr std::int32_t kGatesScalingHalf = 32;    // steps of 8 bytes: 64 cells
 constexpr std::int64_t kCellsPerScalingRow = 16;  // moved at a time, 8 steps
 constexpr std::int32_t kWideZero = 1 << 15;
 constexpr int kSpreadCells = 16;
@@ -128,9 +128,11 @@ class LstmWriter : protected BlockWriter {
     const std::int64_t weights = (parameters_ + layers.first_line + layers.header_lines()) * kLine;
     for_each_size([&](TileMask tiles, std::int32_t words) {
       Draft draft = operation(tiles, {layers.words, at.count, kGates}, static_cast<int>(words * kGatesWord));
-      draft.nest(t::kIn, LoopNest(at.from, {step(kGatesWord, layers.words), step(at.from_stride, at.count), repeat(kGates)}))
-          .nest(t::kOut,
-                LoopNest(at.to, {step(kGatesWord, words), step(at.to_stride, at.count), step(LstmScratch::kSlot, kGates)}))
+      draft
+          .nest(t::kIn,
+                LoopNest(at.from, {step(kGatesWord, layers.words), step(at.from_stride, at.count), repeat(kGates)}))
+          .nest(t::kOut, LoopNest(at.to, {step(kGatesWord, words), step(at.to_stride, at.count),
+                                          step(LstmScratch::kSlot, kGates)}))
           .nest(t::kParam, LoopNest(weights, {step(kLine, layers.words), repeat(at.count),
                                               step(layers.gate_lines() * kLine, kGates)}))
           .wait(TileCounter::kWideToScaling, {2, 1, 1})
@@ -302,8 +304,8 @@ class StepWriter : LstmWriter {
   void gates(TileMask tiles, std::int32_t words, const numeric::ChipFunction& logistic) {
     constexpr std::int64_t kCount = tiled::kLstmLogisticGates;
     writer_.add(argument(tiles, words, 0, kCount, 4, logistic)
-                    .nest(t::kOut, LoopNest(at(LstmScratch::kGates),
-                                            {step(kGatesWord, 1), step(kGatesWord, words), step(LstmScratch::kSlot, kCount)}))
+                    .nest(t::kOut, LoopNest(at(LstmScratch::kGates), {step(kGatesWord, 1), step(kGatesWord, words),
+                                                                      step(LstmScratch::kSlot, kCount)}))
                     .nest(t::kParam, LoopNest(line(LstmLines::kIdentity), {repeat(2), repeat(words), repeat(kCount)})));
   }
 

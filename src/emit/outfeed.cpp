@@ -117,11 +117,12 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   const auto share_of = [&](int tile) {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
     if (tensor.spread != tiled::Spread::kGrid) {
-      return OutfeedShare{tensor.address / kWord, 1, stream.words[at(tile)], 0, writer.total(TileCounter::kRingWrite, tile)};
+      return OutfeedShare{tensor.address / kWord, 1, stream.words[at(tile)], 0,
+                          writer.total(TileCounter::kRingWrite, tile)};
     }
     return OutfeedShare{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
-                 tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
-                 writer.total(TileCounter::kRingWrite, tile)};
+                        tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
+                        writer.total(TileCounter::kRingWrite, tile)};
   };
   for_each_class(tiles, share_of,
                  [&](TileMask mask, const OutfeedShare& share) { fill_lines(writer, tensor, two_lines, mask, share); });

@@ -81,8 +81,8 @@ class RootWriter : BlockWriter {
   }
 
   Draft& results(Draft& draft, std::int64_t address) const {
-    return draft.set(t::kOut16).nest(
-        t::kOut, LoopNest(address, {step(kRootsWord, kPixelFactorBytes / kRootsWord), step(kPixelFactorBytes, pixels_)}));
+    return draft.set(t::kOut16).nest(t::kOut, LoopNest(address, {step(kRootsWord, kPixelFactorBytes / kRootsWord),
+                                                                 step(kPixelFactorBytes, pixels_)}));
   }
 
   // Sums of squares of all pixels; `end` says what becomes of them.
@@ -104,8 +104,9 @@ class RootWriter : BlockWriter {
     const Region in = own_region(input_, tile);
     Draft draft(Opcode::kNarrowToWide);
     draft
-        .nest(m::kToWideIn, LoopNest(in.first_byte / kRootsWord, {step(1, in.words), step(in.pitch / kRootsWord, in.columns),
-                                                             step(in.row_bytes / kRootsWord, in.rows)}))
+        .nest(m::kToWideIn,
+              LoopNest(in.first_byte / kRootsWord, {step(1, in.words), step(in.pitch / kRootsWord, in.columns),
+                                                    step(in.row_bytes / kRootsWord, in.rows)}))
         .nest(m::kToWideOut, LoopNest(line_, {repeat(in.words), repeat(in.columns), repeat(in.rows)}).swap(0, 1))
         .wait(TileCounter::kParameters, {0, writer_.total(TileCounter::kParameters, tile) - 1, 1}, Gate::kWriting)
         .signal(m::kSignalNarrowToWide, 0);
@@ -116,8 +117,8 @@ class RootWriter : BlockWriter {
     const Region in = own_region(input_, tile);
     Draft draft(Opcode::kMultiplyAdd);
     draft.loops({1, in.words, in.columns, in.rows})
-        .nest(t::kIn,
-              LoopNest(in.first_byte, {step(kRootsWord, in.words), step(in.pitch, in.columns), step(in.row_bytes, in.rows)}))
+        .nest(t::kIn, LoopNest(in.first_byte,
+                               {step(kRootsWord, in.words), step(in.pitch, in.columns), step(in.row_bytes, in.rows)}))
         .nest(t::kParam,
               LoopNest(line_ * kRootsQuarters, {step(1, 1), repeat(in.words), repeat(in.columns), repeat(in.rows)})
                   .swap(1, kRootsQuarters))

@@ -208,15 +208,15 @@ class SoftmaxWriter : BlockWriter {
 
   void maximum() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide), lines = words_ * pixels();
-    writer_.add(to_lines_in_turn(in_.first_byte, over_pixels({repeat(kCopies), step(1, words_)}, in_, kSoftmaxWord), 1, lines,
-                                 TileCounter::kParameters));
+    writer_.add(to_lines_in_turn(in_.first_byte, over_pixels({repeat(kCopies), step(1, words_)}, in_, kSoftmaxWord), 1,
+                                 lines, TileCounter::kParameters));
     Draft draft = operation(Opcode::kMaximum, {kSoftmaxQuarters, words_, pixels()}, 2);
     requantize(draft, -1.0f, 0, -kMostByte);
     writer_.add(
         draft.nest(t::kOut, LoopNest(maxima(), {step(kSoftmaxWord, 1), step(tiled::SoftmaxWords::kMaximum, pixels())}))
-            .nest(
-                t::kParam,
-                LoopNest(lines_ * kSoftmaxQuarters, {step(1, kSoftmaxQuarters), repeat(words_), repeat(pixels())}).swap(1, kSoftmaxQuarters))
+            .nest(t::kParam,
+                  LoopNest(lines_ * kSoftmaxQuarters, {step(1, kSoftmaxQuarters), repeat(words_), repeat(pixels())})
+                      .swap(1, kSoftmaxQuarters))
             .set(t::kOutZero, kMostByte)
             .wait(TileCounter::kNarrowToWide, {1, filled + 1, 1})
             .signal(t::kSignalParameters, 1));
@@ -242,24 +242,26 @@ class SoftmaxWriter : BlockWriter {
                     .signal(m::kSignalWideToNarrow, 1));
     Draft draft = operation(Opcode::kMultiplyAdd, {words_, n}, 0);
     requantize(draft, step_.scale, exp.max, exp.min);
-    writer_.add(
-        draft.nest(t::kIn, LoopNest(in_.first_byte, over_pixels({step(kSoftmaxWord, words_)}, in_, 1)))
-            .nest(t::kOut, LoopNest(numerators_, {step(kSoftmaxWord, 2), step(2 * kSoftmaxWord, words_), step(numerator_bytes(), n)}))
-            .nest(t::kParam, LoopNest(program_.line_of(step_.identity.line) * kSoftmaxQuarters, {repeat(words_), repeat(n)}))
-            .set(t::kScalingLevel, 1)
-            .set(t::kBias)
-            .set(t::kConstant, -kMostByte)
-            .set(t::kActivation)
-            .set(t::kOut16)
-            .wait(TileCounter::kWideToScaling, {1, loaded + 1, 1})
-            .signal(t::kSignalAvdata, 2));
+    writer_.add(draft.nest(t::kIn, LoopNest(in_.first_byte, over_pixels({step(kSoftmaxWord, words_)}, in_, 1)))
+                    .nest(t::kOut, LoopNest(numerators_, {step(kSoftmaxWord, 2), step(2 * kSoftmaxWord, words_),
+                                                          step(numerator_bytes(), n)}))
+                    .nest(t::kParam, LoopNest(program_.line_of(step_.identity.line) * kSoftmaxQuarters,
+                                              {repeat(words_), repeat(n)}))
+                    .set(t::kScalingLevel, 1)
+                    .set(t::kBias)
+                    .set(t::kConstant, -kMostByte)
+                    .set(t::kActivation)
+                    .set(t::kOut16)
+                    .wait(TileCounter::kWideToScaling, {1, loaded + 1, 1})
+                    .signal(t::kSignalAvdata, 2));
   }
 
   // The last word of numerators of each row, of which only the first half is one: two words of the mask make a line
   // that takes it and nothing else.
   void clear_last_numerator() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide);
-    const LoopNest last(numerators_ + elements_ / 2 * kSoftmaxWord, {step(kSoftmaxWord, 1), step(numerator_bytes(), pixels())});
+    const LoopNest last(numerators_ + elements_ / 2 * kSoftmaxWord,
+                        {step(kSoftmaxWord, 1), step(numerator_bytes(), pixels())});
     writer_.add(to_constant_line(mask_, {step(kMaskWords - 1, 2)}));
     Draft draft = operation(Opcode::kMultiplyAdd, {pixels()}, 0);
     requantize(draft, 1.0f, numeric::kChipExpOne, 0);
@@ -280,7 +282,8 @@ class SoftmaxWriter : BlockWriter {
     Draft draft = operation(Opcode::kSum, {row_words, n}, 1);
     requantize(draft, 1.0f / numeric::kChipExpOne, kEverything, -kEverything);
     writer_.add(draft.nest(t::kOut, LoopNest(roots(), {step(kSoftmaxWord, 2), step(tiled::SoftmaxWords::kRoot, n)}))
-                    .nest(t::kParam, LoopNest(lines_ * kSoftmaxQuarters, {repeat(row_words), repeat(n)}).swap(0, kSoftmaxQuarters))
+                    .nest(t::kParam,
+                          LoopNest(lines_ * kSoftmaxQuarters, {repeat(row_words), repeat(n)}).swap(0, kSoftmaxQuarters))
                     .set(t::kParam16)
                     .set(t::kActivation)
                     .set(t::kReciprocalRoot)
@@ -329,8 +332,9 @@ class SoftmaxWriter : BlockWriter {
     writer_.add(
         draft.nest(t::kIn, LoopNest(inverses(), {repeat(halves), repeat(lines), step(tiled::SoftmaxWords::kRoot, n)}))
             .nest(t::kOut, results(word(cells), halves * lines))
-            .nest(t::kParam, LoopNest(lines_ * kSoftmaxQuarters, {step(2, halves), step(kSoftmaxQuarters, lines), repeat(n)})
-                                 .swap(2, kSoftmaxQuarters * lines))
+            .nest(t::kParam,
+                  LoopNest(lines_ * kSoftmaxQuarters, {step(2, halves), step(kSoftmaxQuarters, lines), repeat(n)})
+                      .swap(2, kSoftmaxQuarters * lines))
             .cells(cells)
             .set(t::kIn16)
             .set(t::kParam16)
@@ -338,7 +342,8 @@ class SoftmaxWriter : BlockWriter {
             .signal(t::kSignalParameters, 2));
   }
   LoopNest results(std::int64_t words, std::int64_t times) const {
-    LoopNest nest(out_.first_byte, over_pixels({step(kSoftmaxWord, words), step(kSoftmaxWord * words, times)}, out_, 1));
+    LoopNest nest(out_.first_byte,
+                  over_pixels({step(kSoftmaxWord, words), step(kSoftmaxWord * words, times)}, out_, 1));
     const std::int64_t last_words = words_ - (times - 1) * words;
     if (last_words > 0) nest.clip(1, last_words);
     return nest;

@@ -229,9 +229,9 @@ class SpreadSoftmaxWriter : SoftmaxParts {
   // ---- 2 ----
 
   void find_numerators() {
-    differences(classes_,
-                {x_, row_, row_bytes(), differences_, differences_ + tiled::kUnusedResult,
-                 (differences_ + tiled::kDifferenceWords) / kWord, line(SpreadLines::kPair), line(SpreadLines::kNegated)});
+    differences(classes_, {x_, row_, row_bytes(), differences_, differences_ + tiled::kUnusedResult,
+                           (differences_ + tiled::kDifferenceWords) / kWord, line(SpreadLines::kPair),
+                           line(SpreadLines::kNegated)});
     restart(3);
     load_constants(step_.biases_again, chip::kScalingBiasesWord);
     for (const auto& [words, mask] : classes_) {
@@ -415,7 +415,8 @@ class SpreadSoftmaxWriter : SoftmaxParts {
     fill(Opcode::kMeshNorth, tiled::kAllTiles, inverse_ + 3, {{2, 2}}, 0x100);
     filled_words_to_line(inverse_ + 2, line(SpreadLines::kReplicate));
     const std::int64_t copies = row_ + tiled::SpreadSoftmax::kNumerators;
-    copy({all_, all_words, kWord * inverse_, 2 * kWord, copies, kWord * all_words, line(SpreadLines::kReplicate), true});
+    copy(
+        {all_, all_words, kWord * inverse_, 2 * kWord, copies, kWord * all_words, line(SpreadLines::kReplicate), true});
     restart();
     for (const auto& [words, mask] : classes_) {
       const std::int64_t pairs = (words + 1) / 2;

@@ -113,7 +113,8 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, con
   layer.depthwise = shape.kind == LayerKind::kDepthwise;
   const std::int32_t channels = round_up(shape.output_channels, kConvolutionLanes);
   layer.cells = layer.depthwise ? kConvolutionLanes : std::min(channels, chip::kCells);
-  layer.packed = layer.depthwise || (level == tiled::Level::kAsGoogle && darwinn::cells_per_line(shape) == kConvolutionLanes);
+  layer.packed =
+      layer.depthwise || (level == tiled::Level::kAsGoogle && darwinn::cells_per_line(shape) == kConvolutionLanes);
   layer.groups = (channels + layer.cells - 1) / layer.cells;
   layer.last_cells = channels - (layer.groups - 1) * layer.cells;
   if (layer.is_in_patches()) {

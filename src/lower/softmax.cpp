@@ -20,7 +20,7 @@ using tiled::SpreadSoftmax;
 using tiled::TileMask;
 
 constexpr std::int32_t kMostLoopSteps = 16384;  // steps of a maximum that a loop can count
-constexpr float kOutputScale = 1.0f / 256;     // the only one that the constants are known for
+constexpr float kOutputScale = 1.0f / 256;      // the only one that the constants are known for
 constexpr int kTile = 0;
 constexpr std::int32_t kGooglesSmallRow = 4;
 

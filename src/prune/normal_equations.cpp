@@ -11,7 +11,7 @@
 namespace reef::prune {
 namespace {
 
-constexpr double kMostMatrixWork = 3e10;          // products for one matrix
+constexpr double kMostMatrixWork = 3e10;    // products for one matrix
 constexpr std::size_t kRowsPerColumn = 24;  // more of them do not make the estimate better
 constexpr std::size_t kLeastRows = 4096;
 constexpr std::size_t kBlock = 256;      // rows that are added together

@@ -105,8 +105,8 @@ void Timeline::line_sent(const Move& move) {
   work(sender, Spent::kRing, cycles);
   if (op.to_tiles != 0) ring_ = sender.moment;
   send(sender, op.to_tiles, op.channel, op.to_scalar, kLineBytes);
-  signal(sender, tile.counters[at(isa::TileCounter::kRingWrite)],
-         signalled(op.ring_write, op.in, move.from, move.to), Spent::kRing);
+  signal(sender, tile.counters[at(isa::TileCounter::kRingWrite)], signalled(op.ring_write, op.in, move.from, move.to),
+         Spent::kRing);
   signal_ring_producer(sender, op.channel, signalled(op.ring_producer, op.in, move.from, move.to), Spent::kRing);
 }
 
@@ -150,8 +150,8 @@ void Timeline::line_stored(const Move& move) {
   pass_gate(mover, mover.target, op.out, op.out_waits, tile.counters, move.from);
   mover.knowledge.tick();
   touch(tile.wide.get(), true, move.target, mover);
-  signal(mover, tile.counters[at(isa::TileCounter::kNarrowToWide)],
-         signalled(op.signal, op.out, move.from, move.to), Spent::kMovers);
+  signal(mover, tile.counters[at(isa::TileCounter::kNarrowToWide)], signalled(op.signal, op.out, move.from, move.to),
+         Spent::kMovers);
 }
 
 void Timeline::unpacked(const Move& move) {
@@ -164,8 +164,7 @@ void Timeline::unpacked(const Move& move) {
   touch(op.to_scaling ? tile.scaling.get() : tile.narrow.get(), true, move.target, mover);
   work(mover, Spent::kMovers, op.to_scaling ? options_.timing.costs.scaling_step : options_.timing.costs.mover_word);
   const auto counter = op.to_scaling ? isa::TileCounter::kWideToScaling : isa::TileCounter::kWideToNarrow;
-  signal(mover, tile.counters[at(counter)], signalled(op.signal, op.out, move.from, move.to),
-         Spent::kMovers);
+  signal(mover, tile.counters[at(counter)], signalled(op.signal, op.out, move.from, move.to), Spent::kMovers);
 }
 
 // ---- Mesh ----

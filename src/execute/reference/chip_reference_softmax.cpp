@@ -28,7 +28,8 @@ void tile_row(std::span<const std::int32_t> in, float scale, std::vector<std::in
   const float one = 1.0f / numeric::kChipExpOne;
   const float root = numeric::chip_reciprocal_root(numeric::chip_root_table(), static_cast<float>(sum) * one);
   const std::int64_t rounded_root = numeric::chip_round(root, 0, kSoftmaxMax16);
-  const std::int32_t inverse = requantized(rounded_root * rounded_root, one, {.max = 32768, .min = 0}, 0, kSoftmaxMax16);
+  const std::int32_t inverse =
+      requantized(rounded_root * rounded_root, one, {.max = 32768, .min = 0}, 0, kSoftmaxMax16);
   const float root_unit = 1.0f / numeric::kChipRootOne;
   const float multiplier = numeric::chip_product_multiplier(root_unit, root_unit, kOutputScale);
   for (const std::int32_t numerator : numerators) {

@@ -56,8 +56,8 @@ std::optional<AppendedDirectory> read_directory(std::span<const std::uint8_t> fi
     if (header > *end - 4 || number(file, header, 4) != kHeaderMark) return std::nullopt;
     directory.first_header = std::min(directory.first_header, header);
     directory.entries.push_back(at);
-    const std::size_t length = kAppendedEntryBytes + number(file, at + kEntryName, 2) + number(file, at + kEntryExtra, 2) +
-                               number(file, at + kEntryComment, 2);
+    const std::size_t length = kAppendedEntryBytes + number(file, at + kEntryName, 2) +
+                               number(file, at + kEntryExtra, 2) + number(file, at + kEntryComment, 2);
     if (length > *end - at) return std::nullopt;
     at += length;
   }

@@ -56,14 +56,15 @@ Status convert_col2im(NodeContext& ctx, GraphBuilder& b) {
   Dims places;
   std::int64_t pixels = 1, elements = 1, windows = 1;
   for (std::size_t i = 0; i < axes; ++i) {
-    REEF_REQUIRE(image[i] >= 1 && image[i] < kMostPictures && block[i] >= 1 && block[i] < kMostPictures && strides[i] >= 1 &&
-                     dilations[i] >= 1 && dilations[i] < kMostPictures && pads[i] >= 0 && pads[i + axes] >= 0 &&
-                     pads[i] < kMostPictures && pads[i + axes] < kMostPictures,
+    REEF_REQUIRE(image[i] >= 1 && image[i] < kMostPictures && block[i] >= 1 && block[i] < kMostPictures &&
+                     strides[i] >= 1 && dilations[i] >= 1 && dilations[i] < kMostPictures && pads[i] >= 0 &&
+                     pads[i + axes] >= 0 && pads[i] < kMostPictures && pads[i + axes] < kMostPictures,
                  "axis {}: image {}, block {}", i, image[i], block[i]);
     places.push_back((image[i] + pads[i] + pads[i + axes] - dilations[i] * (block[i] - 1) - 1) / strides[i] + 1);
     REEF_REQUIRE(places.back() >= 1, "axis {}: the block is larger than the image", i);
     pixels *= image[i], elements *= block[i], windows *= places.back();
-    REEF_REQUIRE(pixels < kMostPictures && elements < kMostPictures && windows < kMostPictures, "the image is too large");
+    REEF_REQUIRE(pixels < kMostPictures && elements < kMostPictures && windows < kMostPictures,
+                 "the image is too large");
   }
   REEF_REQUIRE(elements * windows < kMostPictures && b.dim(x, 2) == windows && b.dim(x, 1) % elements == 0,
                "the input {} does not fit {} windows of {} elements", b.shape(x).to_string(), windows, elements);

@@ -58,7 +58,8 @@ bool max_pool_padding_at(ChipGraph& edit, std::int32_t index) {
   const auto amounts = edit.ints(pad.inputs[1]);
   if (!amounts) return false;
   const auto axes = ops::padded_max_pool(pool.attributes, edit.shape(x), edit.shape(y), *amounts);
-  if (!axes || std::max({(*axes)[0].before, (*axes)[0].after, (*axes)[1].before, (*axes)[1].after}) > kMostRepeatedRows) {
+  if (!axes ||
+      std::max({(*axes)[0].before, (*axes)[0].after, (*axes)[1].before, (*axes)[1].after}) > kMostRepeatedRows) {
     return false;
   }
   const auto all = [&](bool (PaddedAxis::*is)() const) { return ((*axes)[0].*is)() && ((*axes)[1].*is)(); };

@@ -11,7 +11,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr int kMostDimensions = 6;                             // of TFLite's own TRANSPOSE
+constexpr int kMostDimensions = 6;                          // of TFLite's own TRANSPOSE
 constexpr std::int64_t kMostMoved = std::int64_t{1} << 20;  // both sides of it fit into the tiles
 
 bool own_movement_at(ChipGraph& edit, std::int32_t index) {

@@ -25,7 +25,7 @@
 namespace reef::passes {
 namespace {
 
-constexpr std::size_t kMostOps = 400;     // from the gathered pixels to the averages
+constexpr std::size_t kMostOps = 400;           // from the gathered pixels to the averages
 constexpr std::int32_t kMostPooledRows = 1024;  // and columns: their squares must be told apart in float32
 constexpr float kTolerance = 1e-4f;
 
@@ -238,8 +238,8 @@ bool adaptive_pools_at(Graph& graph, OpId id) {
   const TensorId x = graph.op(id).inputs[0], table = graph.op(id).inputs[1];
   const ir::Shape from = graph.shape(x);
   // [rows, columns, 1, channels], from which whole pixels are taken.
-  if (from.rank() != 4 || from[2] != 1 || from[0] > kMostPooledRows || from[1] > kMostPooledRows || !is_float(graph, x) ||
-      !graph.is_constant(table))
+  if (from.rank() != 4 || from[2] != 1 || from[0] > kMostPooledRows || from[1] > kMostPooledRows ||
+      !is_float(graph, x) || !graph.is_constant(table))
     return false;
   if (graph.shape(table).last() != 2) return false;
   const auto cone = cone_of(graph, id);

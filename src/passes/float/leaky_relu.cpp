@@ -24,7 +24,9 @@ bool leaky_relu_at(Graph& graph, OpId id) {
 
 }  // namespace
 
-constinit const Pass leaky_relu_float_pass = {
-    .name = "leaky-relu", .summary = "max(x, a x) becomes LEAKY_RELU.", .safety = Safety::kRounding, .at = leaky_relu_at};
+constinit const Pass leaky_relu_float_pass = {.name = "leaky-relu",
+                                              .summary = "max(x, a x) becomes LEAKY_RELU.",
+                                              .safety = Safety::kRounding,
+                                              .at = leaky_relu_at};
 
 }  // namespace reef::passes

@@ -55,7 +55,9 @@ bool logistic_at(Graph& graph, OpId id) {
 
 }  // namespace
 
-constinit const Pass logistic_float_pass = {
-    .name = "logistic", .summary = "n / (1 + exp(-x)) becomes n * LOGISTIC(x).", .safety = Safety::kRounding, .at = logistic_at};
+constinit const Pass logistic_float_pass = {.name = "logistic",
+                                            .summary = "n / (1 + exp(-x)) becomes n * LOGISTIC(x).",
+                                            .safety = Safety::kRounding,
+                                            .at = logistic_at};
 
 }  // namespace reef::passes

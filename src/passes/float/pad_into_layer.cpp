@@ -47,6 +47,8 @@ bool pad_into_layer_at(Graph& graph, OpId id) {
 }  // namespace
 
 constinit const Pass pad_into_layer_float_pass = {
-    .name = "pad-into-layer", .summary = "PAD with zeros becomes SAME padding where it pads the same.", .at = pad_into_layer_at};
+    .name = "pad-into-layer",
+    .summary = "PAD with zeros becomes SAME padding where it pads the same.",
+    .at = pad_into_layer_at};
 
 }  // namespace reef::passes
