@@ -30,6 +30,7 @@ namespace reef::audit {
 inline constexpr std::int64_t kNarrowWords = chip::kNarrowBytes / chip::kNarrowWordBytes;
 inline constexpr int kLineWords = chip::kWideLineBytes / 4;
 inline constexpr std::int64_t kScalingSteps = 128;  // of 8 bytes: two buffers of scales, two of biases
+inline constexpr std::size_t kTensorReader = 0;     // the tensor unit, in the logs of all memories
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 // Actors: units 0 to 9 and the dispatcher of tile t are 11 * t + number; then infeed, pop, outfeed.

@@ -14,8 +14,7 @@
 namespace reef::audit {
 namespace {
 
-constexpr std::size_t kTensorReader = 0;  // the tensor unit, in the logs of all memories
-constexpr std::int64_t kUnits = 4;        // bytes of a word, quarters of a line
+constexpr std::int64_t kUnits = 4;  // bytes of a word, quarters of a line
 constexpr std::size_t kMostIntervals = 1 << 14;
 
 // Results that the block's steps end.

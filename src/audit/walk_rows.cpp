@@ -20,7 +20,6 @@ struct StepGroup {
 
 namespace {
 
-constexpr std::size_t kRowReader = 0;  // the tensor unit, in the logs of all memories
 constexpr std::int64_t kUnitsPerPlace = 4;
 
 // Places that steps access one after the other: bytes of narrow memory in words, or quarters of wide memory in lines.
@@ -182,15 +181,15 @@ ScalingReads Walk::scaling_reads(const Worker& worker, const isa::TensorOperatio
 void Walk::note_scaling_reads(TileState& tile, const ScalingReads& scaling, std::int64_t results, const Agent& agent) {
   scaling.for_each([&](std::int64_t place) {
     statistics_.reads += results * scaling.steps;
-    tile.scaling->note_reads(place, scaling.steps, agent, kRowReader);
+    tile.scaling->note_reads(place, scaling.steps, agent, kTensorReader);
   });
   if (!scaling.has_zero_line) return;
   statistics_.reads += results - 1;
-  read_line(tile, scaling.zero_line, agent, kRowReader);
+  read_line(tile, scaling.zero_line, agent, kTensorReader);
 }
 
 void Walk::note_lines_read(TileState& tile, std::int64_t first, std::int64_t count, const Agent& agent) {
-  tile.wide->note_reads(first, count, agent, kRowReader);
+  tile.wide->note_reads(first, count, agent, kTensorReader);
   for (std::int64_t line = first; line < first + count; ++line) {
     const auto at = static_cast<std::size_t>(line);
     if (!tile.wide->is_written(line) && tile.wide_written[at] != 0) tile.wide_relied_on[at] = 1;
@@ -202,7 +201,7 @@ void Walk::note_rows(TileState& tile, Worker& worker, const isa::TensorOperation
   agent.tick(static_cast<Clock>(rows.steps));
   worker.steps_of_nothing += steps_of_nothing(tile, rows, cell_mask(op));
   statistics_.reads += rows.in.accesses() + rows.param.accesses();
-  if (!rows.in.is_empty()) tile.narrow->note_reads(rows.in.first(), rows.in.count(), agent, kRowReader);
+  if (!rows.in.is_empty()) tile.narrow->note_reads(rows.in.first(), rows.in.count(), agent, kTensorReader);
   note_lines_read(tile, rows.param.first(), rows.param.count(), agent);
   if (rows.results == 0) return;
   note_scaling_reads(tile, rows.scaling, rows.results, agent);

@@ -8,16 +8,12 @@
 #include "audit/walk.h"
 
 namespace reef::audit {
-namespace {
-
-constexpr std::size_t kReader = 0;  // of all three memories
-
-}  // namespace
+namespace {}  // namespace
 
 bool Walk::read_bytes(TileState& tile, std::int64_t byte, std::int64_t bytes, const Agent& agent) {
   bool all_written = true;
   for (std::int64_t word = byte >> 2; word <= (byte + bytes - 1) >> 2; ++word) {
-    read(*tile.narrow, word, agent, kReader);
+    read(*tile.narrow, word, agent, kTensorReader);
     all_written &= tile.narrow->holds(word) && tile.narrow_written[at(word)] != 0;
   }
   return all_written;
@@ -34,9 +30,9 @@ bool Walk::read_scaling(TileState& tile, Worker& worker, const isa::TensorOperat
     const std::int64_t place = first + 32 * buffer;
     if (tile.scaling->knows_writes(place, steps, *worker.agent)) {
       statistics_.reads += steps;
-      tile.scaling->note_reads(place, steps, *worker.agent, kReader);
+      tile.scaling->note_reads(place, steps, *worker.agent, kTensorReader);
     } else {
-      for (std::int64_t step = 0; step < steps; ++step) read(*tile.scaling, place + step, *worker.agent, kReader);
+      for (std::int64_t step = 0; step < steps; ++step) read(*tile.scaling, place + step, *worker.agent, kTensorReader);
     }
     const auto written = tile.scaling_written.begin() + place;
     all_written &= std::find(written, written + steps, 0) == written + steps;
@@ -112,14 +108,14 @@ bool Walk::tensor_step(TileState& tile, Worker& worker, const isa::TensorOperati
   }
   if (opcode != isa::Opcode::kResample) {
     const std::uint64_t cells = cell_mask(op);
-    all_written &= (read_line(tile, worker.param.address() >> 2, agent, kReader) & cells) == cells;
+    all_written &= (read_line(tile, worker.param.address() >> 2, agent, kTensorReader) & cells) == cells;
   }
   if (isa::ends_result(op, opcode, worker.first, worker.psum)) {
     all_written &= read_scaling(tile, worker, op);
     if (op.has_zero_line && opcode == isa::Opcode::kMultiplyAdd) {
       const std::int64_t pass =
           worker.first.position() / op.loops.pass_length(op.scaling_level) + worker.phases.scaling;
-      read_line(tile, op.zero_line + op.zero_line_step * (pass & 1), agent, kReader);
+      read_line(tile, op.zero_line + op.zero_line_step * (pass & 1), agent, kTensorReader);
     }
     if (opcode == isa::Opcode::kResample) read_resampled(tile, worker, op);
     if (op.sums_are_results()) write_line(tile, worker.psum.address() >> 2, agent, ~std::uint64_t{0});

@@ -42,14 +42,14 @@ bool fill(void* library, LibusbApi& api) {
 }
 
 std::mutex mutex;
-void* libusb_api_loaded = nullptr;  // the library
+void* loaded_library = nullptr;  // the library
 
 }  // namespace
 
 Result<const LibusbApi*> load_libusb() {
   static LibusbApi api;
   const std::lock_guard lock(mutex);
-  if (libusb_api_loaded != nullptr) return &api;
+  if (loaded_library != nullptr) return &api;
   for (const char* name : kNames) {
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
@@ -57,7 +57,7 @@ Result<const LibusbApi*> load_libusb() {
       dlclose(library);
       return unsupported("{} is too old for Edge TPUs on USB: install libusb 1.0.16 or newer", name);
     }
-    libusb_api_loaded = library;  // and stays: threads of the library may outlive any user of it
+    loaded_library = library;  // and stays: threads of the library may outlive any user of it
     return &api;
   }
   return make_error(StatusCode::kNotFound,
@@ -70,7 +70,7 @@ std::string libusb_version() {
   };
   const std::lock_guard lock(mutex);
   const Version* (*get)() = nullptr;
-  if (libusb_api_loaded == nullptr || !find(libusb_api_loaded, "libusb_get_version", get)) return "";
+  if (loaded_library == nullptr || !find(loaded_library, "libusb_get_version", get)) return "";
   const Version version = *get();
   return fmt::format("{}.{}.{}.{}", version.major, version.minor, version.micro, version.nano);
 }

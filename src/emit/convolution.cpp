@@ -42,8 +42,7 @@ namespace t = isa::tensor_op;
 
 using tiled::Convolution;
 
-constexpr std::int32_t kConvolutionScalingHalf = 32;  // steps of 8 bytes between the halves of scaling memory
-constexpr std::int32_t kCellsPerScalingRow = 16;      // multipliers and biases are moved 16 cells at a time, 8 steps
+constexpr std::int32_t kCellsPerScalingRow = 16;  // multipliers and biases are moved 16 cells at a time, 8 steps
 
 // A dimension of a pixel walk, with what it runs over: neighbours in memory are walked as one dimension.
 enum class Over { kChannels, kKernelX, kKernelY, kPatch, kX, kY, kOuter };
@@ -160,7 +159,7 @@ class LayerWriter : BlockWriter {
               .nest(m::kToNarrowIn, lines)
               .nest(m::kToNarrowOut, LoopNest(first, {step(1, steps), step(chip::kScalingBiasesWord, scaling_lines_),
                                                       repeat(layer_.groups)})
-                                         .swap(2, kConvolutionScalingHalf))
+                                         .swap(2, kScalingHalf))
               .set(m::kToScaling)
               .set(m::kToNarrowLineLevel, 1)
               .wait(ring_read_, {1, had.first + 1, layer_.blocks})

@@ -66,7 +66,7 @@ class ElementwiseWriter : BlockWriter {
   Draft load_constants(int tile) const {
     namespace m = isa::movers;
     const std::int32_t words = own_region(output_, tile).words;
-    constexpr std::int32_t kSteps = kWord / 2, kScalingHalf = 32;  // of 8 bytes
+    constexpr std::int32_t kSteps = kWord / 2;  // of 8 bytes
     Draft draft(Opcode::kWideToNarrow);
     draft.nest(m::kToNarrowIn, LoopNest(constants_line(tile), {step(1, std::int64_t{op_.constant_lines()} * words)}))
         .nest(m::kToNarrowOut,

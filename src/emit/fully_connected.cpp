@@ -25,8 +25,6 @@ namespace t = isa::tensor_op;
 
 using tiled::FullyConnected;
 
-constexpr std::int32_t kDenseScalingHalf = 32;  // steps of 8 bytes: 64 cells
-
 class FullyConnectedWriter : BlockWriter {
  public:
   FullyConnectedWriter(Emission& to, const FullyConnected& layer)
@@ -80,8 +78,8 @@ class FullyConnectedWriter : BlockWriter {
                     .tiles(tiles)
                     .nest(m::kToNarrowIn, LoopNest(header_line(group), {step(1, scaling_lines_)}))
                     .nest(m::kToNarrowOut,
-                          LoopNest(first, {step(1, kDenseScalingHalf), step(chip::kScalingBiasesWord, scaling_lines_)})
-                              .swap(2, kDenseScalingHalf))
+                          LoopNest(first, {step(1, kScalingHalf), step(chip::kScalingBiasesWord, scaling_lines_)})
+                              .swap(2, kScalingHalf))
                     .set(m::kToScaling)
                     .set(m::kToNarrowLineLevel, 1)
                     .wait(TileCounter::kAvdata, {2, -1, 1}, Gate::kWriting)

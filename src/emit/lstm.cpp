@@ -44,9 +44,7 @@ using tiled::LstmScratch;
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
-constexpr std::int64_t kGatesWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kLine = chip::kWideAddressUnitsPerLine;
-constexpr std::int32_t kGatesScalingHalf = 32;    // steps of 8 bytes: 64 cells
 constexpr std::int64_t kCellsPerScalingRow = 16;  // moved at a time, 8 steps
 constexpr std::int32_t kWideZero = 1 << 15;
 constexpr int kSpreadCells = 16;
@@ -127,12 +125,10 @@ class LstmWriter : protected BlockWriter {
     load_scaling(layers);
     const std::int64_t weights = (parameters_ + layers.first_line + layers.header_lines()) * kLine;
     for_each_size([&](TileMask tiles, std::int32_t words) {
-      Draft draft = operation(tiles, {layers.words, at.count, kGates}, static_cast<int>(words * kGatesWord));
-      draft
-          .nest(t::kIn,
-                LoopNest(at.from, {step(kGatesWord, layers.words), step(at.from_stride, at.count), repeat(kGates)}))
-          .nest(t::kOut, LoopNest(at.to, {step(kGatesWord, words), step(at.to_stride, at.count),
-                                          step(LstmScratch::kSlot, kGates)}))
+      Draft draft = operation(tiles, {layers.words, at.count, kGates}, static_cast<int>(words * kWord));
+      draft.nest(t::kIn, LoopNest(at.from, {step(kWord, layers.words), step(at.from_stride, at.count), repeat(kGates)}))
+          .nest(t::kOut,
+                LoopNest(at.to, {step(kWord, words), step(at.to_stride, at.count), step(LstmScratch::kSlot, kGates)}))
           .nest(t::kParam, LoopNest(weights, {step(kLine, layers.words), repeat(at.count),
                                               step(layers.gate_lines() * kLine, kGates)}))
           .wait(TileCounter::kWideToScaling, {2, 1, 1})
@@ -159,7 +155,7 @@ class LstmWriter : protected BlockWriter {
                     .nest(m::kToNarrowOut,
                           LoopNest(chip::kScalingScalesWord, {step(1, rows * kCellsPerScalingRow / 2),
                                                               step(chip::kScalingBiasesWord, lines), repeat(kGates)})
-                              .swap(2, kGatesScalingHalf))
+                              .swap(2, kScalingHalf))
                     .set(m::kToScaling)
                     .set(m::kToNarrowLineLevel, 1)
                     .wait(TileCounter::kAvdata, {2, -1, 1}, Gate::kWriting)
@@ -239,7 +235,7 @@ class StepWriter : LstmWriter {
   void to_lines(TileMask tiles, std::int32_t from, std::int32_t which, std::int64_t lines) {
     writer_.add(Draft(Opcode::kNarrowToWide)
                     .tiles(tiles)
-                    .nest(m::kToWideIn, LoopNest(at(from) / kGatesWord, {step(1, 4), step(4, lines)}))
+                    .nest(m::kToWideIn, LoopNest(at(from) / kWord, {step(1, 4), step(4, lines)}))
                     .nest(m::kToWideOut, LoopNest(first_line_ + which, {step(1, lines)}))
                     .set(m::kToWideLineLevel, 1)
                     .signal(m::kSignalNarrowToWide, 1));
@@ -254,7 +250,7 @@ class StepWriter : LstmWriter {
   void spread_state(TileMask tiles, std::int32_t words) {
     Draft draft = operation(tiles, {4, words}, kSpreadCells);
     draft.nest(t::kIn, LoopNest(program_.tensor(work_.state_before).address, {step(2, 4 * words)}))
-        .nest(t::kOut, LoopNest(at(LstmScratch::kState), {step(kGatesWord, 8 * words)}))
+        .nest(t::kOut, LoopNest(at(LstmScratch::kState), {step(kWord, 8 * words)}))
         .nest(t::kParam, LoopNest(line(LstmLines::kWideSpreader), {step(1, 4), repeat(words)}))
         .set(t::kIn16)
         .set(t::kOut16)
@@ -267,8 +263,8 @@ class StepWriter : LstmWriter {
   // The state as it goes out: elements of the spread form together.
   void pack_state(TileMask tiles, std::int32_t words) {
     Draft draft = operation(tiles, {4, words}, 4);
-    draft.nest(t::kIn, LoopNest(at(LstmScratch::kState), {step(6, 2), step(24, 2), step(8 * kGatesWord, words)}))
-        .nest(t::kOut, LoopNest(program_.tensor(work_.state_after).address, {step(kGatesWord, 2 * words)}))
+    draft.nest(t::kIn, LoopNest(at(LstmScratch::kState), {step(6, 2), step(24, 2), step(8 * kWord, words)}))
+        .nest(t::kOut, LoopNest(program_.tensor(work_.state_after).address, {step(kWord, 2 * words)}))
         .nest(t::kParam, LoopNest(line(LstmLines::kIdentity), {step(1, 4), repeat(words)}))
         .set(t::kIn16)
         .set(t::kOut16)
@@ -292,7 +288,7 @@ class StepWriter : LstmWriter {
     const std::int64_t distance = std::max(of_input, recurrent) - std::min(of_input, recurrent);
     const numeric::ChipLstmArgument& held = function.is_odd ? work_.numbers.tanh : work_.numbers.logistic;
     Draft draft = operation(tiles, {2, words, gates}, cells);
-    draft.nest(t::kIn, LoopNest(first, {step(distance, 2), step(kGatesWord, words), step(LstmScratch::kSlot, gates)}))
+    draft.nest(t::kIn, LoopNest(first, {step(distance, 2), step(kWord, words), step(LstmScratch::kSlot, gates)}))
         .set(t::kInZero, held.zero)
         .set(t::kActivation)
         .set(t::kOddSymmetry, function.is_odd ? 3 : 0);
@@ -304,14 +300,14 @@ class StepWriter : LstmWriter {
   void gates(TileMask tiles, std::int32_t words, const numeric::ChipFunction& logistic) {
     constexpr std::int64_t kCount = tiled::kLstmLogisticGates;
     writer_.add(argument(tiles, words, 0, kCount, 4, logistic)
-                    .nest(t::kOut, LoopNest(at(LstmScratch::kGates), {step(kGatesWord, 1), step(kGatesWord, words),
-                                                                      step(LstmScratch::kSlot, kCount)}))
+                    .nest(t::kOut, LoopNest(at(LstmScratch::kGates),
+                                            {step(kWord, 1), step(kWord, words), step(LstmScratch::kSlot, kCount)}))
                     .nest(t::kParam, LoopNest(line(LstmLines::kIdentity), {repeat(2), repeat(words), repeat(kCount)})));
   }
 
   void cell_gate(TileMask tiles, std::int32_t words, const numeric::ChipFunction& tanh) {
     writer_.add(argument(tiles, words, tiled::kLstmLogisticGates, 1, kSpreadCells, tanh)
-                    .nest(t::kOut, LoopNest(at(LstmScratch::kCellGate), {step(kGatesWord, 4 * words)}))
+                    .nest(t::kOut, LoopNest(at(LstmScratch::kCellGate), {step(kWord, 4 * words)}))
                     .nest(t::kParam, LoopNest(line(LstmLines::kSpreader), {repeat(2), repeat(words), repeat(1)})));
   }
 
@@ -331,11 +327,11 @@ class StepWriter : LstmWriter {
     const numeric::ChipLstmStep& n = work_.numbers.step;
     to_lines(tiles, LstmScratch::kCellGate, LstmLines::kCellGate, words);
     Draft kept = wide_product(tiles, words, kForgetGate, LstmLines::kState);
-    kept.nest(t::kOut, LoopNest(at(LstmScratch::kKept), {step(kGatesWord, 2 * words)})).set(t::kOut16);
+    kept.nest(t::kOut, LoopNest(at(LstmScratch::kKept), {step(kWord, 2 * words)})).set(t::kOut16);
     writer_.add(requantize(kept, n.kept_multiplier, n.kept_clamp, kWideZero));
     Draft update = operation(tiles, {words}, 4);
-    update.nest(t::kIn, LoopNest(at(LstmScratch::kGates + kInputGate * LstmScratch::kSlot), {step(kGatesWord, words)}))
-        .nest(t::kOut, LoopNest(at(LstmScratch::kUpdate), {step(kGatesWord, 2 * words)}))
+    update.nest(t::kIn, LoopNest(at(LstmScratch::kGates + kInputGate * LstmScratch::kSlot), {step(kWord, words)}))
+        .nest(t::kOut, LoopNest(at(LstmScratch::kUpdate), {step(kWord, 2 * words)}))
         .nest(t::kParam, LoopNest(line(LstmLines::kCellGate), {step(kLine, words)}))
         .nest(t::kPsum, LoopNest(0, {repeat(words)}))
         .set(t::kPsumGroup)
@@ -350,7 +346,7 @@ class StepWriter : LstmWriter {
     draft
         .nest(t::kIn, LoopNest(at(LstmScratch::kKept),
                                {step(2, 4), step(LstmScratch::kUpdate - LstmScratch::kKept, 2), step(8, words)}))
-        .nest(t::kOut, LoopNest(at(to), {step(kGatesWord, 8 * words)}))
+        .nest(t::kOut, LoopNest(at(to), {step(kWord, 8 * words)}))
         .nest(t::kParam, LoopNest(line(LstmLines::kStateWeights), {step(2, 8), repeat(words)}))
         .set(t::kIn16)
         .set(t::kParam16)
@@ -374,19 +370,19 @@ class StepWriter : LstmWriter {
     const tiled::TiledTensor& output = program_.tensor(work_.output);
     // tanh(c') and, for the next step, c' itself.
     static_assert(LstmLines::kTanh - LstmLines::kState == chip::kCells / 2);
-    constexpr std::int64_t kApart = (LstmScratch::kTanh - LstmScratch::kState) / kGatesWord;
+    constexpr std::int64_t kApart = (LstmScratch::kTanh - LstmScratch::kState) / kWord;
     const std::int64_t lines = 2 * std::int64_t{words};
     writer_.add(Draft(Opcode::kNarrowToWide)
                     .tiles(tiles)
                     .nest(m::kToWideIn,
-                          LoopNest(at(LstmScratch::kState) / kGatesWord, {step(1, 4), step(4, lines), step(kApart, 2)}))
+                          LoopNest(at(LstmScratch::kState) / kWord, {step(1, 4), step(4, lines), step(kApart, 2)}))
                     .nest(m::kToWideOut, LoopNest(first_line_ + LstmLines::kState,
                                                   {step(1, lines), step(LstmLines::kTanh - LstmLines::kState, 2)}))
                     .set(m::kToWideLineLevel, 1)
                     .signal(m::kSignalNarrowToWide, 2));
     Draft draft = wide_product(tiles, words, kOutputGate, LstmLines::kTanh);
     draft.nest(t::kOut,
-               LoopNest(output.address + std::int64_t{work_.output_pixel} * output.pitch, {step(kGatesWord, words)}));
+               LoopNest(output.address + std::int64_t{work_.output_pixel} * output.pitch, {step(kWord, words)}));
     wait_for_lines(draft, tiles, 2);
     requantize(draft, work_.numbers.step.output_multiplier, work_.numbers.step.output_clamp, work_.numbers.hidden_zero);
     writer_.add(draft);
@@ -424,7 +420,7 @@ class LoopWriter : LstmWriter {
     const tiled::TiledTensor& hidden = program_.tensor(loop_.hidden);
     const std::int64_t outputs = output_.address + std::int64_t{loop_.first_step} * output_.pitch;
     copy({input_.address + std::int64_t{loop_.first_step} * input_.pitch, input_.pitch, moving_,
-          loop_.of_input.words * kGatesWord, loop_.steps},
+          loop_.of_input.words * kWord, loop_.steps},
          loop_.of_input.words);
     copy({hidden.address + std::int64_t{loop_.hidden_pixel} * hidden.pitch, 0, outputs, output_.pitch, loop_.steps},
          loop_.recurrent.words);
@@ -435,7 +431,7 @@ class LoopWriter : LstmWriter {
     multiply(loop_.of_input, {moving_, 0, inputs_, 0, 1});
     restart();
     steps_.write_step([&] {
-      move_down(moving_, loop_.of_input.words * kGatesWord, loop_.of_input.words);
+      move_down(moving_, loop_.of_input.words * kWord, loop_.of_input.words);
       move_down(outputs, output_.pitch, loop_.recurrent.words);
     });
     if (gathers) {
@@ -454,8 +450,8 @@ class LoopWriter : LstmWriter {
   }
   void copy(const Vectors& at, std::int64_t words) {
     Draft draft = operation(place_.tiles(), {words, at.count}, 4);
-    draft.nest(t::kIn, LoopNest(at.from, {step(kGatesWord, words), step(at.from_stride, at.count)}))
-        .nest(t::kOut, LoopNest(at.to, {step(kGatesWord, words), step(at.to_stride, at.count)}))
+    draft.nest(t::kIn, LoopNest(at.from, {step(kWord, words), step(at.from_stride, at.count)}))
+        .nest(t::kOut, LoopNest(at.to, {step(kWord, words), step(at.to_stride, at.count)}))
         .nest(t::kParam, LoopNest(line(LstmLines::kIdentity), {repeat(words), repeat(at.count)}))
         .nest(t::kPsum, LoopNest(0, {repeat(words), repeat(at.count)}))
         .set(t::kPsumGroup);

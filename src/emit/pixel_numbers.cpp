@@ -35,7 +35,6 @@ namespace {
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
-constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
 constexpr std::int32_t kLinePixels = tiled::kPoolLinePixels;
 
 class PixelNumberWriter : BlockWriter {

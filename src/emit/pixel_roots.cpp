@@ -30,8 +30,6 @@ using tiled::kPixelFactorBytes;
 namespace t = isa::tensor_op;
 namespace m = isa::movers;
 
-constexpr std::int64_t kRootsWord = chip::kNarrowWordBytes;
-constexpr std::int64_t kRootsQuarters = chip::kWideAddressUnitsPerLine;
 constexpr float kMost = 65535;
 
 class RootWriter : BlockWriter {
@@ -81,8 +79,8 @@ class RootWriter : BlockWriter {
   }
 
   Draft& results(Draft& draft, std::int64_t address) const {
-    return draft.set(t::kOut16).nest(t::kOut, LoopNest(address, {step(kRootsWord, kPixelFactorBytes / kRootsWord),
-                                                                 step(kPixelFactorBytes, pixels_)}));
+    return draft.set(t::kOut16).nest(
+        t::kOut, LoopNest(address, {step(kWord, kPixelFactorBytes / kWord), step(kPixelFactorBytes, pixels_)}));
   }
 
   // Sums of squares of all pixels; `end` says what becomes of them.
@@ -104,9 +102,8 @@ class RootWriter : BlockWriter {
     const Region in = own_region(input_, tile);
     Draft draft(Opcode::kNarrowToWide);
     draft
-        .nest(m::kToWideIn,
-              LoopNest(in.first_byte / kRootsWord, {step(1, in.words), step(in.pitch / kRootsWord, in.columns),
-                                                    step(in.row_bytes / kRootsWord, in.rows)}))
+        .nest(m::kToWideIn, LoopNest(in.first_byte / kWord, {step(1, in.words), step(in.pitch / kWord, in.columns),
+                                                             step(in.row_bytes / kWord, in.rows)}))
         .nest(m::kToWideOut, LoopNest(line_, {repeat(in.words), repeat(in.columns), repeat(in.rows)}).swap(0, 1))
         .wait(TileCounter::kParameters, {0, writer_.total(TileCounter::kParameters, tile) - 1, 1}, Gate::kWriting)
         .signal(m::kSignalNarrowToWide, 0);
@@ -117,11 +114,11 @@ class RootWriter : BlockWriter {
     const Region in = own_region(input_, tile);
     Draft draft(Opcode::kMultiplyAdd);
     draft.loops({1, in.words, in.columns, in.rows})
-        .nest(t::kIn, LoopNest(in.first_byte,
-                               {step(kRootsWord, in.words), step(in.pitch, in.columns), step(in.row_bytes, in.rows)}))
+        .nest(t::kIn,
+              LoopNest(in.first_byte, {step(kWord, in.words), step(in.pitch, in.columns), step(in.row_bytes, in.rows)}))
         .nest(t::kParam,
-              LoopNest(line_ * kRootsQuarters, {step(1, 1), repeat(in.words), repeat(in.columns), repeat(in.rows)})
-                  .swap(1, kRootsQuarters))
+              LoopNest(line_ * kQuarters, {step(1, 1), repeat(in.words), repeat(in.columns), repeat(in.rows)})
+                  .swap(1, kQuarters))
         .nest(t::kPsum, LoopNest(0, {repeat(in.words), repeat(in.columns), repeat(in.rows)}))
         .wait(TileCounter::kNarrowToWide, {1, writer_.total(TileCounter::kNarrowToWide, tile) + 1, 1})
         .signal(t::kSignalParameters, 1)
@@ -130,7 +127,7 @@ class RootWriter : BlockWriter {
         .set(t::kInZero, step_.input_zero)
         .set(t::kParamZero, step_.input_zero)
         .set(t::kScalingLevel, 4)
-        .cells(kRootsWord);
+        .cells(kWord);
     return draft;
   }
 
@@ -139,7 +136,7 @@ class RootWriter : BlockWriter {
     Draft draft(Opcode::kMultiplyAdd);
     draft.loops({2, pixels_})
         .nest(t::kIn, LoopNest(root_, {step(limit_ - root_, 2), step(kPixelFactorBytes, pixels_)}))
-        .nest(t::kParam, LoopNest(program_.line_of(step_.selector) * kRootsQuarters, {step(1, 2), repeat(pixels_)}))
+        .nest(t::kParam, LoopNest(program_.line_of(step_.selector) * kQuarters, {step(1, 2), repeat(pixels_)}))
         .nest(t::kPsum, LoopNest(0, {repeat(2), repeat(pixels_)}))
         .sums_inside()
         .set(t::kPsumGroupLevel, 1)
@@ -147,7 +144,7 @@ class RootWriter : BlockWriter {
         .set(t::kLanesOff, 6)
         .set(t::kParamZero, 1)
         .set(t::kScalingLevel, 2)
-        .cells(kRootsWord)
+        .cells(kWord)
         .set_float(t::kScale, 1.0f)
         .set_float(t::kMax, kMost)
         .set_float(t::kMin, 0.0f);

@@ -24,7 +24,6 @@ namespace {
 namespace m = isa::movers;
 namespace t = isa::tensor_op;
 
-constexpr std::int64_t kSumsQuarters = chip::kWideAddressUnitsPerLine;
 constexpr std::int64_t kPixelsPerLine = chip::kLanesPerCell, kSumsPerLine = 2;
 
 // Groups of 64 channels, or one of fewer.
@@ -121,8 +120,8 @@ class PixelSumWriter : BlockWriter {
     draft
         .nest(t::kOut, LoopNest(sums_ + 2 * kWord * part.first_word,
                                 {step(kWord, 2 * part.words), step(size, count), step(2 * chip::kCells, part.groups)}))
-        .nest(t::kParam, LoopNest(line_ * kSumsQuarters, {step(1, region.columns), repeat(all_rows)})
-                             .swap(1, kSumsQuarters * row_lines(region)))
+        .nest(t::kParam, LoopNest(line_ * kQuarters, {step(1, region.columns), repeat(all_rows)})
+                             .swap(1, kQuarters * row_lines(region)))
         .set(t::kLanesOff, 6)
         .set(t::kOut16)
         .set_float(t::kScale, 1.0f)
@@ -159,8 +158,8 @@ void emit_step(Emission& to, const tiled::SummedPool& pool) {
     writer.add(draft.tiles(output.tiles)
                    .nest(t::kOut, LoopNest(output.address + kWord * part.first_word,
                                            {step(kWord, part.words), step(chip::kCells, part.groups)}))
-                   .nest(t::kParam, LoopNest(line * kSumsQuarters, {step(2, pool.sums), repeat(part.groups)})
-                                        .swap(1, kSumsQuarters * pool.group_lines()))
+                   .nest(t::kParam, LoopNest(line * kQuarters, {step(2, pool.sums), repeat(part.groups)})
+                                        .swap(1, kQuarters * pool.group_lines()))
                    .set(t::kParam16)
                    .set(t::kConstant, pool.offset)
                    .set_float(t::kScale, pool.multiplier)

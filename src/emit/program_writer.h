@@ -44,6 +44,11 @@ inline constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;        
 inline constexpr std::int32_t kGroupWords = chip::kCells / kWord;                   // channels computed at once
 inline constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;  // of the activation buffer
 
+// Of wide memory: units that its addresses count, in a line.
+inline constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
+// Of scaling memory: steps of 8 bytes between its halves, which hold 64 cells each.
+inline constexpr std::int32_t kScalingHalf = 32;
+
 // Which side of a mover waits: before it reads its source, or before it writes its destination.
 enum class Gate : bool { kReading = false, kWriting = true };
 

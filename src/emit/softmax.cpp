@@ -36,8 +36,6 @@ namespace {
 namespace t = isa::tensor_op;
 namespace m = isa::movers;
 
-constexpr std::int64_t kSoftmaxWord = chip::kNarrowWordBytes;
-constexpr std::int64_t kSoftmaxQuarters = chip::kWideAddressUnitsPerLine;
 constexpr std::int64_t kCopies = 4;  // cells that find the same
 constexpr std::int64_t kMostByte = 255;
 constexpr std::int64_t kMaskWords = 4;
@@ -51,7 +49,7 @@ class SoftmaxWriter : BlockWriter {
         input_(to.program.tensor(step.input)),
         output_(to.program.tensor(step.output)),
         elements_(input_.channels),
-        words_((elements_ + kSoftmaxWord - 1) / kSoftmaxWord),
+        words_((elements_ + kWord - 1) / kWord),
         layout_(tiled::NumeratorLines::of(input_.channels)),
         mask_(to.program.address_of(step.words)),
         numerators_(to.program.address_of(step.numerators)),
@@ -63,7 +61,7 @@ class SoftmaxWriter : BlockWriter {
     make_identity(writer_, program_, step_.identity);
     for_each_shape([&] { make_constants(); });
     fence();
-    if (elements_ % kSoftmaxWord != 0) {
+    if (elements_ % kWord != 0) {
       for_each_shape([&] { clear_last_bytes(); });
       fence();
     }
@@ -121,7 +119,7 @@ class SoftmaxWriter : BlockWriter {
     return tile;
   }
   std::int64_t total(TileCounter counter) const { return writer_.total(counter, first_tile()); }
-  static std::int64_t word(std::int64_t byte) { return byte / kSoftmaxWord; }
+  static std::int64_t word(std::int64_t byte) { return byte / kWord; }
   std::int64_t maxima() const { return mask_ + small_.maxima; }
   std::int64_t roots() const { return mask_ + small_.roots; }
   std::int64_t inverses() const { return mask_ + small_.inverses; }
@@ -144,9 +142,9 @@ class SoftmaxWriter : BlockWriter {
   }
   // The mask if there is one, and zeros where maxima will be, and behind them.
   void make_constants() {
-    const std::int64_t last = elements_ % kSoftmaxWord;
-    for (std::int64_t k = 0; k < last; ++k) fill(mask_ + k * kSoftmaxWord, 1, std::int64_t{1} << (8 * k));
-    const std::int64_t zeros = mask_ + last * kSoftmaxWord;
+    const std::int64_t last = elements_ % kWord;
+    for (std::int64_t k = 0; k < last; ++k) fill(mask_ + k * kWord, 1, std::int64_t{1} << (8 * k));
+    const std::int64_t zeros = mask_ + last * kWord;
     fill(zeros, word(roots() - zeros), 0);
   }
 
@@ -191,12 +189,12 @@ class SoftmaxWriter : BlockWriter {
     draft.set_float(t::kScale, scale).set_float(t::kMax, max).set_float(t::kMin, min);
   }
   // The constant line, again and again.
-  LoopNest constants(std::int64_t times) const { return LoopNest(constant_line_ * kSoftmaxQuarters, {repeat(times)}); }
+  LoopNest constants(std::int64_t times) const { return LoopNest(constant_line_ * kQuarters, {repeat(times)}); }
 
   // One word of each row through the mask, in place.
   void clear_last_bytes() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide);
-    const LoopNest last(in_.first_byte + (words_ - 1) * kSoftmaxWord, over_pixels({step(kSoftmaxWord, 1)}, in_, 1));
+    const LoopNest last(in_.first_byte + (words_ - 1) * kWord, over_pixels({step(kWord, 1)}, in_, 1));
     writer_.add(to_constant_line(mask_, {step(1, kMaskWords)}));
     Draft draft = operation(Opcode::kMultiplyAdd, {pixels()}, 0);
     requantize(draft, 1.0f, kMostByte, 0);
@@ -208,22 +206,21 @@ class SoftmaxWriter : BlockWriter {
 
   void maximum() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide), lines = words_ * pixels();
-    writer_.add(to_lines_in_turn(in_.first_byte, over_pixels({repeat(kCopies), step(1, words_)}, in_, kSoftmaxWord), 1,
-                                 lines, TileCounter::kParameters));
-    Draft draft = operation(Opcode::kMaximum, {kSoftmaxQuarters, words_, pixels()}, 2);
+    writer_.add(to_lines_in_turn(in_.first_byte, over_pixels({repeat(kCopies), step(1, words_)}, in_, kWord), 1, lines,
+                                 TileCounter::kParameters));
+    Draft draft = operation(Opcode::kMaximum, {kQuarters, words_, pixels()}, 2);
     requantize(draft, -1.0f, 0, -kMostByte);
     writer_.add(
-        draft.nest(t::kOut, LoopNest(maxima(), {step(kSoftmaxWord, 1), step(tiled::SoftmaxWords::kMaximum, pixels())}))
-            .nest(t::kParam,
-                  LoopNest(lines_ * kSoftmaxQuarters, {step(1, kSoftmaxQuarters), repeat(words_), repeat(pixels())})
-                      .swap(1, kSoftmaxQuarters))
+        draft.nest(t::kOut, LoopNest(maxima(), {step(kWord, 1), step(tiled::SoftmaxWords::kMaximum, pixels())}))
+            .nest(
+                t::kParam,
+                LoopNest(lines_ * kQuarters, {step(1, kQuarters), repeat(words_), repeat(pixels())}).swap(1, kQuarters))
             .set(t::kOutZero, kMostByte)
             .wait(TileCounter::kNarrowToWide, {1, filled + 1, 1})
             .signal(t::kSignalParameters, 1));
   }
 
   void numerators() {
-    constexpr std::int64_t kScalingHalf = 32;
     const numeric::ChipFunction exp = numeric::chip_exp();
     const std::int64_t filled = total(TileCounter::kNarrowToWide), loaded = total(TileCounter::kWideToScaling);
     const std::int64_t done = total(TileCounter::kAvdata), n = pixels();
@@ -242,26 +239,24 @@ class SoftmaxWriter : BlockWriter {
                     .signal(m::kSignalWideToNarrow, 1));
     Draft draft = operation(Opcode::kMultiplyAdd, {words_, n}, 0);
     requantize(draft, step_.scale, exp.max, exp.min);
-    writer_.add(draft.nest(t::kIn, LoopNest(in_.first_byte, over_pixels({step(kSoftmaxWord, words_)}, in_, 1)))
-                    .nest(t::kOut, LoopNest(numerators_, {step(kSoftmaxWord, 2), step(2 * kSoftmaxWord, words_),
-                                                          step(numerator_bytes(), n)}))
-                    .nest(t::kParam, LoopNest(program_.line_of(step_.identity.line) * kSoftmaxQuarters,
-                                              {repeat(words_), repeat(n)}))
-                    .set(t::kScalingLevel, 1)
-                    .set(t::kBias)
-                    .set(t::kConstant, -kMostByte)
-                    .set(t::kActivation)
-                    .set(t::kOut16)
-                    .wait(TileCounter::kWideToScaling, {1, loaded + 1, 1})
-                    .signal(t::kSignalAvdata, 2));
+    writer_.add(
+        draft.nest(t::kIn, LoopNest(in_.first_byte, over_pixels({step(kWord, words_)}, in_, 1)))
+            .nest(t::kOut, LoopNest(numerators_, {step(kWord, 2), step(2 * kWord, words_), step(numerator_bytes(), n)}))
+            .nest(t::kParam, LoopNest(program_.line_of(step_.identity.line) * kQuarters, {repeat(words_), repeat(n)}))
+            .set(t::kScalingLevel, 1)
+            .set(t::kBias)
+            .set(t::kConstant, -kMostByte)
+            .set(t::kActivation)
+            .set(t::kOut16)
+            .wait(TileCounter::kWideToScaling, {1, loaded + 1, 1})
+            .signal(t::kSignalAvdata, 2));
   }
 
   // The last word of numerators of each row, of which only the first half is one: two words of the mask make a line
   // that takes it and nothing else.
   void clear_last_numerator() {
     const std::int64_t filled = total(TileCounter::kNarrowToWide);
-    const LoopNest last(numerators_ + elements_ / 2 * kSoftmaxWord,
-                        {step(kSoftmaxWord, 1), step(numerator_bytes(), pixels())});
+    const LoopNest last(numerators_ + elements_ / 2 * kWord, {step(kWord, 1), step(numerator_bytes(), pixels())});
     writer_.add(to_constant_line(mask_, {step(kMaskWords - 1, 2)}));
     Draft draft = operation(Opcode::kMultiplyAdd, {pixels()}, 0);
     requantize(draft, 1.0f, numeric::kChipExpOne, 0);
@@ -281,9 +276,8 @@ class SoftmaxWriter : BlockWriter {
                                  1, row_words * n, TileCounter::kParameters));
     Draft draft = operation(Opcode::kSum, {row_words, n}, 1);
     requantize(draft, 1.0f / numeric::kChipExpOne, kEverything, -kEverything);
-    writer_.add(draft.nest(t::kOut, LoopNest(roots(), {step(kSoftmaxWord, 2), step(tiled::SoftmaxWords::kRoot, n)}))
-                    .nest(t::kParam,
-                          LoopNest(lines_ * kSoftmaxQuarters, {repeat(row_words), repeat(n)}).swap(0, kSoftmaxQuarters))
+    writer_.add(draft.nest(t::kOut, LoopNest(roots(), {step(kWord, 2), step(tiled::SoftmaxWords::kRoot, n)}))
+                    .nest(t::kParam, LoopNest(lines_ * kQuarters, {repeat(row_words), repeat(n)}).swap(0, kQuarters))
                     .set(t::kParam16)
                     .set(t::kActivation)
                     .set(t::kReciprocalRoot)
@@ -300,8 +294,8 @@ class SoftmaxWriter : BlockWriter {
     Draft draft = operation(Opcode::kMultiplyAdd, {n}, 0);
     requantize(draft, 1.0f / numeric::kChipExpOne, kMostInverse, 0);
     writer_.add(draft.nest(t::kIn, LoopNest(roots(), {step(kStep, n)}))
-                    .nest(t::kOut, LoopNest(inverses(), {step(kSoftmaxWord, 2), step(kStep, n)}))
-                    .nest(t::kParam, LoopNest(lines_ * kSoftmaxQuarters, {repeat(n)}).swap(0, kSoftmaxQuarters))
+                    .nest(t::kOut, LoopNest(inverses(), {step(kWord, 2), step(kStep, n)}))
+                    .nest(t::kParam, LoopNest(lines_ * kQuarters, {repeat(n)}).swap(0, kQuarters))
                     .set(t::kIn16)
                     .set(t::kParam16)
                     .set(t::kOut16)
@@ -332,9 +326,8 @@ class SoftmaxWriter : BlockWriter {
     writer_.add(
         draft.nest(t::kIn, LoopNest(inverses(), {repeat(halves), repeat(lines), step(tiled::SoftmaxWords::kRoot, n)}))
             .nest(t::kOut, results(word(cells), halves * lines))
-            .nest(t::kParam,
-                  LoopNest(lines_ * kSoftmaxQuarters, {step(2, halves), step(kSoftmaxQuarters, lines), repeat(n)})
-                      .swap(2, kSoftmaxQuarters * lines))
+            .nest(t::kParam, LoopNest(lines_ * kQuarters, {step(2, halves), step(kQuarters, lines), repeat(n)})
+                                 .swap(2, kQuarters * lines))
             .cells(cells)
             .set(t::kIn16)
             .set(t::kParam16)
@@ -342,8 +335,7 @@ class SoftmaxWriter : BlockWriter {
             .signal(t::kSignalParameters, 2));
   }
   LoopNest results(std::int64_t words, std::int64_t times) const {
-    LoopNest nest(out_.first_byte,
-                  over_pixels({step(kSoftmaxWord, words), step(kSoftmaxWord * words, times)}, out_, 1));
+    LoopNest nest(out_.first_byte, over_pixels({step(kWord, words), step(kWord * words, times)}, out_, 1));
     const std::int64_t last_words = words_ - (times - 1) * words;
     if (last_words > 0) nest.clip(1, last_words);
     return nest;

@@ -19,8 +19,6 @@ class SoftmaxParts : protected BlockWriter {
 
  protected:
   using Counts = std::vector<std::pair<std::int64_t, std::int64_t>>;  // stride, steps
-  static constexpr std::int64_t kWord = chip::kNarrowWordBytes;
-  static constexpr std::int64_t kQuarters = chip::kWideAddressUnitsPerLine;
   static constexpr int kCells = 4;
   static constexpr float kExpLimit = -13.0380983f;
 

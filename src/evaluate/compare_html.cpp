@@ -23,7 +23,7 @@ constexpr std::string_view kStyle =
     "ul{margin:.4rem 0}small,.q{color:#5a6b7b}a{color:#0b6e7f}.num{display:flex;flex-wrap:wrap;gap:.2rem 1.6rem}"
     "svg{display:block;margin:.5rem 0;max-width:100%}";
 
-std::string decibels_or_dash(double value) {
+std::string html_decibels(double value) {
   return std::isnan(value) ? "&ndash;" : std::isinf(value) ? "exact" : fmt::format("{:.1f} dB", value);
 }
 
@@ -78,8 +78,8 @@ std::string layer_section(const LayerReport& layer, std::size_t place, bool has_
   };
   if (layer.op >= 0) add("operator", std::to_string(layer.op));
   if (has_effects) add("share of the effect on outputs", fmt::format("{:.2f} %", 100 * layer.share));
-  add("own error", decibels_or_dash(layer.own.sqnr_db()));
-  add("with everything before it", decibels_or_dash(layer.cumulative.sqnr_db()));
+  add("own error", html_decibels(layer.own.sqnr_db()));
+  add("with everything before it", html_decibels(layer.cumulative.sqnr_db()));
   add("largest own error", fmt::format("{:.4g}", layer.own.largest));
   add("mean own error", fmt::format("{:.3g}", layer.own.mean()));
   add("type", ir::type_name(layer.data_type));
@@ -88,7 +88,7 @@ std::string layer_section(const LayerReport& layer, std::size_t place, bool has_
     add("saturated", fmt::format("{:.3f} %", 100 * layer.values.clipped()));
     add("at the ends", fmt::format("{:.3f} %", 100 * layer.at_ends));
   }
-  if (layer.weights) add("weights", decibels_or_dash(layer.weights->sqnr_db));
+  if (layer.weights) add("weights", html_decibels(layer.weights->sqnr_db));
   html += "</div>";
   if (layer.values.count() > 0) html += histogram(layer);
   if (!layer.advice.empty()) {
@@ -108,8 +108,8 @@ std::string table(const Comparison& comparison, bool has_effects) {
     html += fmt::format("<tr><td>{}</td><td><a href=\"#l{}\">{}</a> <small>{}</small></td>", i + 1, i + 1,
                         html_escaped(layer.type), html_escaped(layer.name));
     if (has_effects) html += fmt::format("<td>{}</td><td>{:.1f} %</td>", share_bar(layer.share), 100 * layer.share);
-    html += fmt::format("<td>{}</td><td>{}</td><td>{}</td></tr>\n", decibels_or_dash(layer.own.sqnr_db()),
-                        decibels_or_dash(layer.cumulative.sqnr_db()),
+    html += fmt::format("<td>{}</td><td>{}</td><td>{}</td></tr>\n", html_decibels(layer.own.sqnr_db()),
+                        html_decibels(layer.cumulative.sqnr_db()),
                         layer.range.is_quantized ? fmt::format("{:.2f} %", 100 * layer.values.clipped()) : "&ndash;");
   }
   return html + "</table>\n";
@@ -127,7 +127,7 @@ std::string comparison_html(const Comparison& comparison, const std::string& flo
   html += "<ul>";
   for (const OutputReport& output : comparison.outputs) {
     html += fmt::format("<li>output {}: SQNR {}, largest error {:.4g}</li>", html_escaped(output.name),
-                        decibels_or_dash(output.error.sqnr_db()), output.error.largest);
+                        html_decibels(output.error.sqnr_db()), output.error.largest);
   }
   html += "</ul>\n<h2>Layers, worst first</h2>\n<p class=\"q\">";
   if (has_effects) {

@@ -14,8 +14,6 @@ using tiled::AxisPartition;
 using tiled::Spread;
 using tiled::TileShare;
 
-constexpr std::int32_t kPlacementWord = chip::kNarrowWordBytes;
-
 std::vector<std::int8_t> owners_of(const AxisPartition& axis) {
   std::vector<std::int8_t> owners(static_cast<std::size_t>(axis.size), 0);
   for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
@@ -106,8 +104,8 @@ std::vector<Placement::OwnWord> Placement::own_words(int tile) const {
   std::vector<OwnWord> words;
   if ((tensor_.owners() & tiled::mask_of(tile)) == 0) return words;
   const auto add_run = [&](std::int32_t at, std::int64_t first, std::int32_t elements) {
-    for (std::int32_t k = 0; k < elements; k += kPlacementWord)
-      words.push_back({at + k, first + k, std::min(kPlacementWord, elements - k)});
+    for (std::int32_t k = 0; k < elements; k += chip::kNarrowWordBytes)
+      words.push_back({at + k, first + k, std::min(chip::kNarrowWordBytes, elements - k)});
   };
   if (tensor_.spread == Spread::kVector) {
     add_run(tensor_.offset, std::int64_t{tile} * tensor_.run, tensor_.run_of(tile));

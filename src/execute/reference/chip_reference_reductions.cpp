@@ -77,7 +77,7 @@ Status total(ChipOp& op, bool is_mean) {
 Status mean(ChipOp& op) { return total(op, true); }
 Status sum(ChipOp& op) { return total(op, false); }
 
-Status extreme_of_all(ChipOp& op, bool is_maximum) {
+Status extreme_along_axes(ChipOp& op, bool is_maximum) {
   REEF_ASSIGN_OR_RETURN(const Axes axes, axes_of(op));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
@@ -88,8 +88,8 @@ Status extreme_of_all(ChipOp& op, bool is_maximum) {
   });
   return op.give(std::move(codes));
 }
-Status reduce_max(ChipOp& op) { return extreme_of_all(op, true); }
-Status reduce_min(ChipOp& op) { return extreme_of_all(op, false); }
+Status reduce_max(ChipOp& op) { return extreme_along_axes(op, true); }
+Status reduce_min(ChipOp& op) { return extreme_along_axes(op, false); }
 
 // Rows (along the last dimension) divided by their length: times one over the root of the sum of squares, which is
 // rounded to 16 bits.
